@@ -24,7 +24,7 @@ from tests.golden.expected import nmse, read_expected
 from tests.golden.gguf_latents import join_latents, older_keys
 from tests.golden.gguf_layout import stored_type, write_gguf
 from tests.golden.meta_layout import write_meta, write_mistral
-from tests.golden.models.catalog import CASES, tiny_model
+from tests.golden.models.catalog import CASES, NOT_ON_CARDS, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.multimodal import as_written_now, write_phi4_multimodal, write_vision_language
 from tests.golden.test_gguf import CONVERTED, WITHOUT_GGUF
@@ -177,7 +177,18 @@ def test_what_a_gguf_file_cannot_say_is_refused_by_its_name(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", NOT_ON_CARDS, ids=lambda case: case.name)
+def test_a_table_of_experts_is_not_written(
+    case: TinyModel, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
+) -> None:
+    with pytest.raises(UnsupportedModelError, match="does not write its tables of the experts of tokens"):
+        converted(checkpoint(case), tmp_path / "copy", architectures)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case not in NOT_ON_CARDS], ids=lambda case: case.name
+)
 def test_a_directory_is_rewritten_as_a_directory(
     case: TinyModel, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
 ) -> None:

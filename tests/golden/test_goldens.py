@@ -13,7 +13,7 @@ from llmd.api.kv import LATENT_KV_DTYPES
 from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
 from tests.golden.expected import read_expected
-from tests.golden.models.catalog import CASES, ON_REFERENCE, tiny_model
+from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.nvfp4 import NVFP4_CASES
 from tests.golden.models.routing import ROUTING_CASES
@@ -76,19 +76,6 @@ def test_greedy_tokens_are_those_of_transformers(
         assert greedy_tokens(core, case) == read_expected(case.name).tokens.tolist()
 
 
-@pytest.mark.parametrize("case", ON_REFERENCE, ids=[case.name for case in ON_REFERENCE])
-def test_models_that_only_the_reference_runs_answer_as_in_transformers(
-    case: TinyModel,
-    checkpoint: Callable[[TinyModel], Path],
-    architectures: Architectures,
-    open_device: OpenDevice,
-) -> None:
-    expected = read_expected(case.name)
-    with engine(case, checkpoint(case), architectures, open_device, device="reference") as core:
-        assert logits_error(core, case, expected) <= BOUNDS["f32"]
-        assert greedy_tokens(core, case) == expected.tokens.tolist()
-
-
 @each_device
 def test_latent_vectors_are_not_kept_as_codes(
     device: str,
@@ -107,6 +94,6 @@ def test_latent_vectors_are_not_kept_as_codes(
 def test_expectations_come_from_the_versions_that_the_oracle_pins() -> None:
     requirements = (Path(__file__).parent / "oracle" / "requirements.txt").read_text()
     pinned = dict(re.findall(r"^(torch|transformers)==(.+)$", requirements, re.MULTILINE))
-    for case in (*CASES, *ON_REFERENCE, *FP8_CASES, *NVFP4_CASES, *ROUTING_CASES):
+    for case in (*CASES, *FP8_CASES, *NVFP4_CASES, *ROUTING_CASES):
         versions = read_expected(case.name).versions
         assert {name: version.partition("+")[0] for name, version in versions.items()} == pinned

@@ -35,6 +35,8 @@ LARGER_BOUNDS = {
     "deepseek-v32-odd": 7e-2,
     "glm-moe-dsa": 1e-2,
     "glm-moe-dsa-shared": 5e-2,
+    "deepseek-v4": 5e-3,
+    "deepseek-v4-odd": 5e-2,
 }
 """Of models in which rounding changes the choice between two experts or positions with nearly the same score,
 or grows in a small residual stream and in the states of five layers."""

@@ -10,6 +10,7 @@ import pytest
 
 from llmd.api.messages import StageSpec
 from llmd.engine.loading import OpenDevice
+from tests.golden.compressed_tensors import DEEPSEEK_V4, is_routed_by_token
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import CASES
@@ -38,18 +39,31 @@ def is_whole(case: TinyModel) -> bool:
     return case.config["model_type"] == RWKV7 or bool(case.config.get("hidden_size_per_layer_input"))
 
 
+def looking_up_tokens(case: TinyModel) -> int:
+    """The end of the layers that look up tokens, if others do not."""
+    if case.config["model_type"] != DEEPSEEK_V4:
+        return 0
+    return 1 + max(layer for layer in range(num_layers(case)) if is_routed_by_token(case.config, layer))
+
+
 def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:
     last = str(num_layers(case) - 1)
     if is_whole(case):
         return (StageSpec(first, "0", last), StageSpec(second, "head", "head"))
-    return (StageSpec(first, "0", "0"), StageSpec(second, "1", last))
+    cut = max(1, looking_up_tokens(case))
+    return (StageSpec(first, "0", str(cut - 1)), StageSpec(second, str(cut), last))
 
 
 def apart(case: TinyModel, device: str) -> tuple[StageSpec, ...]:
-    """The embedding, the head and each half of the first layer are stages of their own."""
+    """The embedding, the head and each half of the first layer are stages of their own; if the first layers
+    look up tokens, they with the embedding, and each half of the layer after them.
+    """
     last = str(num_layers(case) - 1)
     if is_whole(case):
         return (StageSpec(device, "embed", last), StageSpec(device, "head", "head"))
+    if cut := looking_up_tokens(case):
+        first = (("embed", str(cut - 1)), (f"{cut}.mixer", f"{cut}.mixer"), (f"{cut}.ffn", last))
+        return tuple(StageSpec(device, *one) for one in (*first, ("head", "head")))
     alone = [(name, name) for name in ("embed", *first_halves(case))]
     return tuple(StageSpec(device, *one) for one in (*alone, ("1", last), ("head", "head")))
 

@@ -15,7 +15,8 @@ struct AttentionArgs {
     const float* k;  // null, as v: the keys and values of the step are in the pool
     const float* v;
     float* out;
-    const int32_t* positions;
+    const int32_t* tokens;     // [rows]: positions of tokens
+    const int32_t* positions;  // [rows]: the same, or of the last vectors that rows see; -1: of none
     const int32_t* row_offsets;
     int64_t rows;
     int64_t sequences;
@@ -28,11 +29,14 @@ struct AttentionArgs {
     int64_t head_dim;
     int64_t value_dim;  // elements of a value
     bool latent;        // values are the first elements of keys
+    int64_t stride;     // tokens for each vector
+    int64_t vectors;    // in a block
     int64_t window;     // 0: none
     bool causal;        // false: a row attends to every row of its sequence in the step
     float scale;
     float softcap;        // 0: none
     const float* sinks;   // [heads]; null: none
+    float* sums;          // [rows, heads]: the logarithms of sums of exponentials; null: not needed
     const float* chosen;  // [rows, top_k]: what an indexer wrote; null: all positions
     int64_t top_k;
     float* scratch;

@@ -21,6 +21,11 @@ Call bind_attention(const Operands& of, const Bindings& to) {
                        "the number of query heads must be a multiple of the number of KV heads");
     args.value_dim = group.value_dim();
     args.latent = group.is_latent();
+    args.stride = group.stride;
+    args.vectors = group.block_vectors();
+    call.seen = &to.seen.at(call.group);
+    require_consistent(of.integer(7) == args.stride && (args.latent || args.stride == 1),
+                       "an attention op must have the stride of its KV group, which keeps latent vectors");
     require_consistent(args.value_dim <= args.head_dim, "a latent value must be part of its key");
     require_consistent(!args.latent || to.limits.kv_dtype <= KvDtype::kBF16,
                        "latent vectors must be kept as floats");
@@ -43,6 +48,10 @@ Call bind_attention(const Operands& of, const Bindings& to) {
         args.top_k = of.input_width(of.num_inputs() - 1);
     }
     args.out = of.output(0);
+    if (of.num_outputs() > 1) {
+        require_consistent(of.output_width(1) == args.heads, "attention must have a sum for each head");
+        args.sums = of.output(1);
+    }
     args.pool = to.pools.layer(of.integer(0), of.integer(1));
     args.dtype = to.limits.kv_dtype;
     args.scale = of.number(0);
@@ -69,6 +78,8 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
     args.v = of.input(2);
     args.out = of.output(0);
     args.pool = to.encoder.blocks();
+    args.stride = 1;
+    args.vectors = kBlockLen;
     args.scale = of.number(0);
     args.scratch = to.attention_scratch;
     args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);

@@ -1,5 +1,6 @@
 #include "calls.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "attention_calls.hpp"
@@ -110,7 +111,9 @@ Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
 }
 
 Call bind_rope(const Operands& of, const Bindings& to) {
-    const RopeAngles& angles = to.angles.at(static_cast<size_t>(of.integer(2)));
+    const RopeTable& table = to.weights.program.ropes.at(static_cast<size_t>(of.integer(2)));
+    const auto is_meant = [&](const RopeAngles& of_table) { return of_table.is_for(table, of.integer(4)); };
+    const RopeAngles& angles = *std::find_if(to.angles.begin(), to.angles.end(), is_meant);
     const int64_t heads = of.integer(0);
     const int64_t head_dim = of.integer(1);
     require_consistent(of.input_width(0) == heads * head_dim, "the heads of a rope must add up to its input");
@@ -147,7 +150,9 @@ Call bind_router(const Operands& of, const Bindings& to) {
     args.out = of.output(0);
     args.experts = experts;
     args.top_k = of.integer(0);
-    args.sigmoid = of.integer(1) == 1;
+    require_consistent(of.integer(1) >= 0 && of.integer(1) <= static_cast<int64_t>(Score::kSqrtSoftplus),
+                       "the score of a router is unknown");
+    args.score = static_cast<Score>(of.integer(1));
     args.normalized = of.integer(2) != 0;
     args.groups = of.integer(3);
     args.top_groups = of.integer(4);
@@ -157,6 +162,10 @@ Call bind_router(const Operands& of, const Bindings& to) {
     args.bias = of.vector(1, experts);
     args.correction = of.vector(2, experts);
     args.gains = of.vector(3, experts);
+    if (of.num_inputs() > 1) {
+        require_consistent(of.input_width(1) == args.top_k, "a row must be given all of its experts");
+        args.given = of.input(1);
+    }
     const bool plain = weight.format != Format::kInteger && weight.format != Format::kFloat8;
     require_consistent(plain, "a router must have plain weights");
     require_consistent(weight.cols == of.input_width(0) && experts == of.output_width(0),
@@ -222,9 +231,24 @@ struct Execution {
     }
     void operator()(const AttentionCall& call) const {
         AttentionArgs args = call.args;
-        args.positions = step.positions;
+        const int32_t* seen = call.seen->numbers();
+        args.positions = seen != nullptr ? seen : step.positions;
         attend(args, step.tables[call.group]);
     }
+    void operator()(const CompressCall& call) const { call.run(step, kernels, crew); }
+    void operator()(MergeArgs args) const {
+        args.rows = step.rows;
+        crew.run_small(kernels.merge_attention, args);
+    }
+    void operator()(const StreamWeightsCall& call) const {
+        const LinearTarget target{call.weight, nullptr, call.products};
+        multiply(call.convert, {call.args.x, step.rows, call.args.width, &target, 1, call.convert.out});
+        StreamWeightsArgs args = call.args;
+        args.rows = step.rows;
+        crew.run_small(kernels.stream_weights, args);
+    }
+    void operator()(const CollapseCall& call) const { mix(kernels.collapse_streams, call.args); }
+    void operator()(const MixCall& call) const { mix(kernels.mix_streams, call.args); }
     void operator()(const IndexerCall& call) const { call.run(step, kernels, crew); }
     void operator()(const EncoderAttentionCall& call) const {
         AttentionArgs args = call.args;
@@ -272,6 +296,12 @@ struct Execution {
         step.place(args, table);
         if (args.k != nullptr) crew.run_small(kernels.write_kv, args);
         crew.share(kernels.attention, args);
+    }
+
+    template <class Kernel>
+    void mix(const Kernel& kernel, StreamArgs args) const {
+        args.rows = step.rows;
+        crew.run_small(kernel, args);
     }
 
     void multiply(ConvertArgs convert, const LinearArgs& args) const {
@@ -333,6 +363,16 @@ Call bind(const Op& op, const Bindings& to) {
             return std::make_shared<AdaptCall>(of, to);
         case OpKind::kIndexer:
             return IndexerCall(of, to);
+        case OpKind::kCompress:
+            return CompressCall(of, to);
+        case OpKind::kMergeAttention:
+            return bind_merge_attention(of);
+        case OpKind::kStreamWeights:
+            return bind_stream_weights(of, to);
+        case OpKind::kCollapseStreams:
+            return bind_collapse_streams(of);
+        case OpKind::kMixStreams:
+            return bind_mix_streams(of);
         case OpKind::kRecurrence:
             break;
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "adapters.hpp"
+#include "compressed_calls.hpp"
 #include "crew.hpp"
 #include "encoder_scratch.hpp"
 #include "experts.hpp"
@@ -15,6 +16,7 @@
 #include "kernels.hpp"
 #include "kv_pools.hpp"
 #include "rope_angles.hpp"
+#include "seen_vectors.hpp"
 #include "state_call.hpp"
 #include "step.hpp"
 #include "time_mix_calls.hpp"
@@ -40,6 +42,7 @@ struct RopeCall {
 };
 struct AttentionCall {
     size_t group;
+    const SeenVectors* seen;
     AttentionArgs args;
 };
 struct EncoderAttentionCall {
@@ -84,7 +87,8 @@ using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCa
                           HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs,
                           RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<StateCall>,
                           std::shared_ptr<HeadLinearCall>, JoinArgs, MultiplyArgs, TokenShiftCall,
-                          GeneralizedDeltaCall, std::shared_ptr<AdaptCall>, IndexerCall>;
+                          GeneralizedDeltaCall, std::shared_ptr<AdaptCall>, IndexerCall, CompressCall,
+                          MergeArgs, StreamWeightsCall, CollapseCall, MixCall>;
 
 // The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {
@@ -92,6 +96,7 @@ struct Bindings {
     const std::vector<float*>& slots;
     const KvPools& pools;
     const std::vector<RopeAngles>& angles;
+    const std::vector<SeenVectors>& seen;  // for each KV group
     const EncoderScratch& encoder;
     const int32_t* first_types;  // [max_rows] zeros: the types of a step without token types
     ConvertedRows converted;
@@ -102,6 +107,7 @@ struct Bindings {
     float* attention_partials;
     float* gathered;
     float* router_products;  // [max_rows, experts]
+    float* stream_products;  // [max_rows, weights of streams]
     const ExpertRows& expert_rows;
     StateRows state_rows;
     HeadRows head_rows;

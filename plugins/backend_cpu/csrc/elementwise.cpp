@@ -6,7 +6,8 @@ Call bind_glu(const Operands& of) {
     const int64_t width = of.output_width(0);
     require_consistent(of.input_width(0) == width && of.input_width(1) == width,
                        "gate, up and output must have the same width");
-    return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of), of.number(0)};
+    const float limit = of.number(1) > 0.0F ? of.number(1) : __builtin_inff();
+    return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of), of.number(0), limit};
 }
 
 Call bind_activate(const Operands& of) {

@@ -10,7 +10,8 @@ IndexerSizes indexer_sizes(const Weights& weights, const std::vector<int64_t>& b
     IndexerSizes most;
     for (const Op& op : weights.program.ops) {
         if (op.kind != OpKind::kIndexer) continue;
-        const int64_t held = blocks.at(static_cast<size_t>(op.ints.at(0))) * kBlockLen;
+        const auto group = static_cast<size_t>(op.ints.at(0));
+        const int64_t held = blocks.at(group) * weights.program.groups.at(group).block_vectors();
         most.scratch = std::max(most.scratch, weights.kernels.indexer_scratch(op.ints.at(2), op.ints.at(3)));
         most.positions = std::max(most.positions, std::min(weights.program.context_len, held));
     }
@@ -26,8 +27,12 @@ IndexerCall::IndexerCall(const Operands& of, const Bindings& to)
     keys.head_dim = keys.value_dim = of.integer(3);
     keys.latent = true;
     keys.causal = true;
+    keys.stride = group.stride;
+    keys.vectors = group.block_vectors();
+    seen_ = &to.seen.at(group_);
     args_.top_k = of.integer(4);
-    require_consistent(group.is_latent() && group.kv_heads == 1 && group.head_dim == keys.head_dim,
+    require_consistent(group.is_latent() && group.kv_heads == 1 && group.head_dim == keys.head_dim &&
+                           group.window == 0 && of.integer(5) == group.stride,
                        "an indexer must have a KV group of index keys");
     require_consistent(of.integer(1) >= 0 && of.integer(1) < group.layers,
                        "the layer of an indexer must be in its KV group");
@@ -50,7 +55,8 @@ IndexerCall::IndexerCall(const Operands& of, const Bindings& to)
 
 void IndexerCall::run(const Step& step, const Kernels& kernels, Crew& crew) const {
     IndexerArgs args = args_;
-    args.keys.positions = step.positions;
+    const int32_t* seen = seen_->numbers();
+    args.keys.positions = seen != nullptr ? seen : step.positions;
     step.place(args.keys, step.tables[group_]);
     crew.run_small(kernels.write_kv, args.keys);
     crew.share(kernels.indexer, args);

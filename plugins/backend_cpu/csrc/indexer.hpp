@@ -3,6 +3,7 @@
 #pragma once
 
 #include "crew.hpp"
+#include "seen_vectors.hpp"
 #include "step.hpp"
 #include "weights.hpp"
 
@@ -35,6 +36,7 @@ class IndexerCall {
 
   private:
     size_t group_;
+    const SeenVectors* seen_;
     IndexerArgs args_{};
 };
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "attention_args.hpp"
+#include "compressed_args.hpp"
 #include "matrix.hpp"
 #include "state_args.hpp"
 #include "thread_pool.hpp"
@@ -130,6 +131,7 @@ struct GluArgs {
     int64_t count;
     Activation activation;
     float threshold;  // of relu: anything below becomes zero
+    float limit;      // of the gate from above, and of up on both sides; infinity: none
 };
 
 struct ActivateArgs {
@@ -160,6 +162,9 @@ struct GateArgs {
     int64_t slices;
 };
 
+// In the order of llmd.api.encoding.SCORES.
+enum class Score : int64_t { kSoftmax, kSigmoid, kSqrtSoftplus };
+
 // Turns the products of a router into the weights of experts; see llmd.api.expert_ops.Router.
 struct RouterArgs {
     const float* products;  // [rows, experts]
@@ -167,7 +172,7 @@ struct RouterArgs {
     int64_t rows;
     int64_t experts;
     int64_t top_k;
-    bool sigmoid;  // else softmax
+    Score score;
     bool normalized;
     int64_t groups;
     int64_t top_groups;
@@ -177,6 +182,7 @@ struct RouterArgs {
     const float* bias;        // [experts], or null
     const float* correction;  // [experts], or null
     const float* gains;       // [experts], or null
+    const float* given;       // [rows, top_k]: the experts of a row; null: scores decide
 };
 
 // Adds up rows: out[r] = sum of weights[r][i] * x[row_numbers[r][i]] over the first `counts[r]` i
@@ -308,6 +314,12 @@ struct Kernels {
     void (*write_kv)(const AttentionArgs&, Worker&);
     void (*attention)(const AttentionArgs&, Worker&);
     void (*indexer)(const IndexerArgs&, Worker&);
+    void (*keep_parts)(const CompressArgs&, Worker&);
+    void (*compress)(const CompressArgs&, Worker&);
+    void (*merge_attention)(const MergeArgs&, Worker&);
+    void (*stream_weights)(const StreamWeightsArgs&, Worker&);
+    void (*collapse_streams)(const StreamArgs&, Worker&);
+    void (*mix_streams)(const StreamArgs&, Worker&);
     void (*glu)(const GluArgs&, Worker&);
     void (*activate)(const ActivateArgs&, Worker&);
     void (*add)(const AddArgs&, Worker&);

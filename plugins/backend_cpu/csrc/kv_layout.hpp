@@ -4,7 +4,7 @@
 //
 //   f32, f16, bf16
 //     keys    [padded_dim][16 tokens]               values  [16 tokens][padded_dim]
-//     latent  [16 tokens][padded_dim], keys whose first elements are the values
+//     latent  [16 tokens, or fewer vectors][padded_dim], keys whose first elements are the values
 //   int8      codes int8, then scales f16 [groups][16 tokens]
 //     keys    [padded_dim / 2][16 tokens][2]        values  [8 token pairs][padded_dim][2]
 //   int4      the upper 4 bits of codes, two codes of a token in a byte; then for each 32 elements
@@ -42,7 +42,8 @@ struct KvLayout {
     KvDtype dtype;
     int64_t kv_heads;
     int64_t head_dim;
-    bool latent = false;  // values are the first elements of keys; floats only
+    bool latent = false;   // values are the first elements of keys; floats only
+    int64_t vectors = 16;  // in a block; others only if latent
 
     constexpr int64_t padded_dim() const {
         const int64_t multiple = dtype == KvDtype::kInt4 ? 32 : 16;
@@ -52,7 +53,7 @@ struct KvLayout {
 
     // All in bytes. `half_bytes` is the size of one head's keys, or of its values, in a block; scales and
     // lowest bits begin at `scales_at`.
-    constexpr int64_t scales_at() const { return 16 * padded_dim() * code_bits() / 8; }
+    constexpr int64_t scales_at() const { return vectors * padded_dim() * code_bits() / 8; }
     constexpr int64_t half_bytes() const {
         const int64_t of_group = dtype == KvDtype::kInt4   ? kBitsOfGroup
                                  : dtype == KvDtype::kInt8 ? 2 * 16

@@ -12,7 +12,8 @@ namespace {
 int64_t one_layer_bytes(const KvGroup& group, KvDtype dtype) {
     return group.keeps_states()
                ? group.state_bytes
-               : KvLayout{dtype, group.kv_heads, group.head_dim, group.is_latent()}.block_bytes();
+               : KvLayout{dtype, group.kv_heads, group.head_dim, group.is_latent(), group.block_vectors()}
+                     .block_bytes();
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class Reader {
 
 Op parse_op(Reader& reader, const std::vector<double>& floats) {
     const int64_t code = reader.number();
-    if (code < 0 || code > static_cast<int64_t>(OpKind::kIndexer)) {
+    if (code < 0 || code > static_cast<int64_t>(OpKind::kMixStreams)) {
         throw std::invalid_argument("the records contain the unknown op code " + std::to_string(code));
     }
     Op op;

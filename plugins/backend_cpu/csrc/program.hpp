@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "attention_args.hpp"
+
 namespace llmd {
 
 // In the order of OP_KINDS.
@@ -34,6 +36,11 @@ enum class OpKind : int64_t {
     kGeneralizedDelta,
     kAdapt,
     kIndexer,
+    kCompress,
+    kMergeAttention,
+    kStreamWeights,
+    kCollapseStreams,
+    kMixStreams,
 };
 
 struct Op {
@@ -52,10 +59,14 @@ struct KvGroup {
     int64_t window;           // 0: none
     int64_t state_bytes = 0;  // of a sequence in a layer; 0: the group has blocks of keys and values
     int64_t latent_dim = 0;   // first elements of a key that are its value; 0: values are apart
+    int64_t stride = 1;       // tokens for each vector
 
     bool keeps_states() const { return state_bytes > 0; }
     bool is_latent() const { return latent_dim > 0; }
     int64_t value_dim() const { return is_latent() ? latent_dim : head_dim; }
+    // Tokens whose vectors are in a block, and these vectors.
+    int64_t block_tokens() const { return stride > kBlockLen ? stride : kBlockLen; }
+    int64_t block_vectors() const { return block_tokens() / stride; }
 };
 
 struct RopeTable {

@@ -4,8 +4,9 @@
 
 namespace llmd {
 
-RopeAngles::RopeAngles(const RopeTable& table, int64_t max_rows)
+RopeAngles::RopeAngles(const RopeTable& table, int64_t stride, int64_t max_rows)
     : table_(table),
+      stride_(stride),
       max_rows_(max_rows),
       memory_(2 * sizeof(float) * static_cast<size_t>(max_rows) * table.inv_freq.size()) {}
 
@@ -14,7 +15,8 @@ void RopeAngles::compute(const int32_t* positions, int64_t rows, Worker& worker)
     float* sines = cosines + max_rows_ * half();
     for (int64_t r; (r = worker.take(1)) < rows;) {
         for (int64_t i = 0; i < half(); ++i) {
-            const double angle = positions[r] * table_.inv_freq[static_cast<size_t>(i)];
+            const double angle = static_cast<double>(positions[r] / stride_ * stride_) *
+                                 table_.inv_freq[static_cast<size_t>(i)];
             cosines[r * half() + i] = static_cast<float>(std::cos(angle) * table_.factor);
             sines[r * half() + i] = static_cast<float>(std::sin(angle) * table_.factor);
         }

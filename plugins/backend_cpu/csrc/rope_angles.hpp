@@ -10,7 +10,12 @@ namespace llmd {
 
 class RopeAngles {
   public:
-    RopeAngles(const RopeTable& table, int64_t max_rows);
+    // Rows of the tokens `stride * i .. stride * (i + 1) - 1` have the angles of the first of them.
+    RopeAngles(const RopeTable& table, int64_t stride, int64_t max_rows);
+
+    bool is_for(const RopeTable& table, int64_t stride) const {
+        return &table == &table_ && stride == stride_;
+    }
 
     // Computes angles in float64, then scales sines and cosines by the table's factor and rounds them
     // once. The threads of the job share the rows.
@@ -22,6 +27,7 @@ class RopeAngles {
 
   private:
     const RopeTable& table_;
+    int64_t stride_;
     int64_t max_rows_;
     Buffer memory_;
 };

@@ -24,7 +24,7 @@ ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits
     ConvertedSizes most;
     for (const Op& op : weights.program.ops) {
         const bool experts = op.kind == OpKind::kExperts;
-        const bool router = op.kind == OpKind::kRouter;
+        const bool router = op.kind == OpKind::kRouter || op.kind == OpKind::kStreamWeights;
         const bool by_head = op.kind == OpKind::kHeadLinear;
         if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead && !experts && !router && !by_head)
             continue;
@@ -81,12 +81,9 @@ int64_t linear_scratch_bytes(const Weights& weights) {
 int64_t attention_scratch(const Weights& weights) {
     int64_t most = 0;
     for (const Op& op : weights.program.ops) {
-        if (op.kind != OpKind::kEncoderAttention) continue;
-        most = std::max(most, weights.kernels.attention_scratch(op.ints.at(1)));
-    }
-    for (const KvGroup& group : weights.program.groups) {
-        if (group.keeps_states()) continue;
-        most = std::max(most, weights.kernels.attention_scratch(group.head_dim));
+        const bool encodes = op.kind == OpKind::kEncoderAttention;
+        if (!encodes && op.kind != OpKind::kAttention) continue;
+        most = std::max(most, weights.kernels.attention_scratch(op.ints.at(encodes ? 1 : 4)));
     }
     return most;
 }
@@ -94,13 +91,13 @@ int64_t attention_scratch(const Weights& weights) {
 // Floats for the partial results of a sequence that fills its context, or all blocks.
 int64_t attention_partials(const Weights& weights, const std::vector<int64_t>& blocks) {
     int64_t most = 0;
-    for (size_t g = 0; g < blocks.size(); ++g) {
-        const KvGroup& group = weights.program.groups[g];
-        if (group.keeps_states()) continue;
-        const int64_t positions = std::min(weights.program.context_len, blocks[g] * kBlockLen);
-        const int64_t floats =
-            weights.kernels.attention_partials(group.head_dim, positions, weights.pool.size());
-        most = std::max(most, group.layers > 0 ? floats : 0);
+    for (const Op& op : weights.program.ops) {
+        if (op.kind != OpKind::kAttention) continue;
+        const auto group = static_cast<size_t>(op.ints.at(0));
+        const int64_t held = blocks.at(group) * weights.program.groups.at(group).block_vectors();
+        const int64_t positions = std::min(weights.program.context_len, held);
+        const int threads = weights.pool.size();
+        most = std::max(most, weights.kernels.attention_partials(op.ints.at(4), positions, threads));
     }
     return most;
 }
@@ -127,7 +124,8 @@ void Stage::make_buffers() {
     const Program& program = weights_.program;
     for (const int64_t width : program.slot_widths)
         slots_.push_back(allocate<float>(limits_.max_rows * width));
-    for (const RopeTable& table : program.ropes) angles_.emplace_back(table, limits_.max_rows);
+    for (const KvGroup& group : program.groups) seen_.emplace_back(group.stride, limits_.max_rows);
+    make_angles();
     const ConvertedSizes sizes = converted_sizes(weights_, limits_);
     const ConvertedRows converted{allocate<int8_t>(sizes.values), allocate<float>(sizes.scales),
                                   allocate<int32_t>(sizes.running), allocate<uint16_t>(sizes.bf16_terms)};
@@ -141,6 +139,7 @@ void Stage::make_buffers() {
     const auto* first_types = allocate<int32_t>(limits_.max_rows);
     const ExpertSizes experts = expert_sizes(weights_, limits_);
     float* products = allocate<float>(experts.products);
+    float* of_streams = allocate<float>(limits_.max_rows * stream_products(program));
     expert_rows_ = {allocate<float>(experts.hidden), allocate<float>(experts.inner),
                     allocate<float>(experts.inner),  allocate<float>(experts.hidden),
                     allocate<int32_t>(experts.rows), allocate<int32_t>(limits_.max_rows),
@@ -156,11 +155,24 @@ void Stage::make_buffers() {
     const int64_t threads = weights_.pool.size();
     const IndexerBuffers index_buffers{allocate<float>(threads * indexer.scratch),
                                        allocate<float>(threads * indexer.positions), indexer};
-    const Bindings bindings{weights_,    slots_,    pools_,   angles_,       encoder_,
-                            first_types, converted, unpacked, linear,        linear_bytes,
-                            scratch,     partials,  gathered, products,      expert_rows_,
-                            state_rows,  head_rows, middle,   index_buffers, limits_};
+    const Bindings bindings{weights_,    slots_,    pools_,        angles_,    seen_,        encoder_,
+                            first_types, converted, unpacked,      linear,     linear_bytes, scratch,
+                            partials,    gathered,  products,      of_streams, expert_rows_, state_rows,
+                            head_rows,   middle,    index_buffers, limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
+}
+
+// The angles of each table and stride that an op needs.
+void Stage::make_angles() {
+    for (const Op& op : weights_.program.ops) {
+        if (op.kind != OpKind::kRope) continue;
+        const RopeTable& table = weights_.program.ropes.at(static_cast<size_t>(op.ints.at(2)));
+        const int64_t stride = op.ints.at(4);
+        const auto is_made = [&](const RopeAngles& angles) { return angles.is_for(table, stride); };
+        if (stride < 1) throw std::invalid_argument("the stride of a rope must be positive");
+        if (std::none_of(angles_.begin(), angles_.end(), is_made))
+            angles_.emplace_back(table, stride, limits_.max_rows);
+    }
 }
 
 void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, const Selection* selection,
@@ -224,7 +236,7 @@ void Stage::run_layers(const Step& step, const Ticket& ticket) {
 }
 
 void Stage::run_calls(const Step& step, const Ticket& ticket, size_t first, size_t last) {
-    if (first == last && (first > 0 || angles_.empty())) return;
+    if (first == last && first > 0) return;
     struct Job {
         Stage& stage;
         const Step& step;
@@ -241,10 +253,16 @@ void Stage::run_calls(const Step& step, const Ticket& ticket, size_t first, size
 
 void Stage::run_calls(const Step& step, const Ticket& ticket, size_t first, size_t last, Worker& worker) {
     Crew crew(worker, weights_.pool.solo(), step.rows);
-    for (RopeAngles& angles : angles_) {
-        if (first > 0) break;  // they were computed before the first call
-        const auto compute = [&](const Step& of, Worker& by) { angles.compute(of.positions, of.rows, by); };
-        crew.run_small(compute, step);
+    if (first == 0) {
+        for (SeenVectors& seen : seen_) {
+            if (seen.numbers() == nullptr) continue;
+            const auto count = [&](const Step& of, Worker& by) { seen.compute(of.positions, of.rows, by); };
+            crew.run_small(count, step);
+        }
+        for (RopeAngles& angles : angles_) {
+            const auto turn = [&](const Step& of, Worker& by) { angles.compute(of.positions, of.rows, by); };
+            crew.run_small(turn, step);
+        }
     }
     for (size_t i = first; i < last; ++i) {
         execute(calls_[i], weights_.kernels, step, &ticket.selection, &ticket.outputs, crew);

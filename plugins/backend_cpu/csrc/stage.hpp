@@ -41,6 +41,7 @@ class Stage {
     template <class T>
     T* allocate(int64_t count);
     void make_buffers();
+    void make_angles();
     void resolve_feed(Step& step, int64_t feed);
     void run_layers(const Step& step, const Ticket& ticket);
     void run_calls(const Step& step, const Ticket& ticket, size_t first, size_t last);
@@ -57,6 +58,7 @@ class Stage {
     std::vector<Buffer> memory_;
     std::vector<float*> slots_;
     std::vector<RopeAngles> angles_;
+    std::vector<SeenVectors> seen_;
     int32_t* token_ids_ = nullptr;
     std::vector<Call> calls_;
 };

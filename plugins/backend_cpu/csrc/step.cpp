@@ -32,15 +32,17 @@ void check_offsets(const char* name, const int32_t* offsets, int64_t count, int6
 }
 
 // Checks the blocks of the positions that the rows of one sequence read or write.
-void check_table(const Step& step, int64_t sequence, const BlockTable& table, int64_t window,
+void check_table(const Step& step, int64_t sequence, const BlockTable& table, const KvGroup& group,
                  int64_t blocks) {
+    const int64_t window = group.window;
+    const int64_t block_tokens = group.block_tokens();
     const int64_t first_row = step.row_offsets[sequence];
     const int64_t last_row = step.row_offsets[sequence + 1] - 1;
     const int64_t oldest = window > 0 ? step.positions[first_row] - window + 1 : 0;
-    const int64_t last = step.positions[last_row] / kBlockLen;
+    const int64_t last = step.positions[last_row] / block_tokens;
     require(last < table.width, "block_tables are too narrow for positions", last_row,
             step.positions[last_row]);
-    for (int64_t i = (oldest > 0 ? oldest : 0) / kBlockLen; i <= last; ++i) {
+    for (int64_t i = (oldest > 0 ? oldest : 0) / block_tokens; i <= last; ++i) {
         const int64_t block = table.blocks[sequence * table.width + i];
         require(block >= 0 && block < blocks, "block_tables name a block outside of the pool",
                 sequence * table.width + i, block);
@@ -84,7 +86,7 @@ void check_blocks(const Step& step, const Program& program, const std::vector<in
             if (program.groups[g].keeps_states())
                 check_slots(s, step.tables[g], blocks[g]);
             else
-                check_table(step, s, step.tables[g], program.groups[g].window, blocks[g]);
+                check_table(step, s, step.tables[g], program.groups[g], blocks[g]);
         }
     }
     for (int64_t i = 0; i < 3 * step.num_copies; i += 3) {

@@ -25,6 +25,7 @@ struct BlockTable {
 struct Step {
     // Fills in what attention needs of the step: its rows and the blocks of their sequences.
     void place(AttentionArgs& args, const BlockTable& table) const {
+        args.tokens = positions;
         args.row_offsets = row_offsets;
         args.rows = rows;
         args.sequences = sequences;

@@ -31,7 +31,7 @@ void require_format(const AnyIn& data, llmd::Format format) {
     require(fits, "the dtype of a weight must match its format");
 }
 
-using Group = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+using Group = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
 
 llmd::Program make_program(int64_t hidden_size, int64_t vocab_size, int64_t context_len, int64_t hidden_in,
                            int64_t hidden_out, std::vector<int64_t> slot_widths,
@@ -41,8 +41,8 @@ llmd::Program make_program(int64_t hidden_size, int64_t vocab_size, int64_t cont
                            bool rounds) {
     llmd::Program program{hidden_size, vocab_size, context_len, hidden_in, hidden_out, std::move(slot_widths),
                           {},          {},         {}};
-    for (const auto& [layers, kv_heads, head_dim, window, state_bytes, latent_dim] : groups) {
-        program.groups.push_back({layers, kv_heads, head_dim, window, state_bytes, latent_dim});
+    for (const auto& [layers, kv_heads, head_dim, window, state_bytes, latent_dim, stride] : groups) {
+        program.groups.push_back({layers, kv_heads, head_dim, window, state_bytes, latent_dim, stride});
     }
     for (const auto& [inv_freq, factor] : ropes) program.ropes.push_back({inv_freq, factor});
     program.ops = llmd::parse_ops(records, floats);
@@ -194,7 +194,8 @@ void bind_weights(nb::module_& module) {
             "device"_a, "hidden_size"_a, "vocab_size"_a, "context_len"_a, "hidden_in"_a, "hidden_out"_a,
             "slot_widths"_a, "groups"_a, "ropes"_a, "records"_a, "floats"_a, "rounds"_a,
             nb::keep_alive<1, 2>(),
-            "``groups`` are (layers, kv_heads, head_dim, window or 0, state_bytes or 0, latent_dim or 0), "
+            "``groups`` are (layers, kv_heads, head_dim, window or 0, state_bytes or 0, latent_dim or 0, "
+            "stride), "
             "``ropes`` "
             "(inv_freq, "
             "factor); a missing slot is -1.")

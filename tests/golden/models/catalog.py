@@ -38,12 +38,13 @@ CASES: tuple[TinyModel, ...] = (
     *state_spaces.CASES,
     *latents.CASES,
     *indexers.CASES,
+    *compressed.CASES,
     *rwkv.CASES,
     *kimi.CASES,
 )
 
-ON_REFERENCE: tuple[TinyModel, ...] = compressed.CASES
-"""Those that only the reference device runs."""
+NOT_ON_CARDS: tuple[TinyModel, ...] = compressed.CASES
+"""Those that no graphics card runs yet, and that are not converted."""
 
 ROUNDED_ON_CARDS = tuple(
     case for case in (*fp8.FP8_CASES, *nvfp4.NVFP4_CASES) if "index_topk" not in case.config
@@ -68,4 +69,4 @@ scales in blocks, negative rates, tiled heads, or the matrices of latent keys an
 
 def tiny_model(name: str) -> TinyModel:
     """The case of that name."""
-    return next(case for case in (*CASES, *ON_REFERENCE) if case.name == name)
+    return next(case for case in CASES if case.name == name)

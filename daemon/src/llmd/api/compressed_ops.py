@@ -43,7 +43,7 @@ class Compress(BaseOp, frozen=True, tag="compress"):
     out: str
     """``[rows, dim]``."""
     bias: TensorRef
-    """``[stride, elements of x]``."""
+    """``[stride * elements of x]``: those for the first token of a vector, then for the next."""
     group: int
     """`KVGroup.id` of the group that keeps ``x`` and ``gate``."""
     layer: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
 
@@ -9,6 +11,12 @@ from llmd.api.step import BLOCK_LEN
 def blocks_for(num_tokens: int, block_tokens: int = BLOCK_LEN) -> int:
     """Return the number of blocks that positions ``0 .. num_tokens - 1`` occupy."""
     return -(-num_tokens // block_tokens)
+
+
+def ends_within(groups: Sequence[KVGroup], ends: Sequence[int], num_tokens: int) -> list[int]:
+    """Return the end of the blocks of each group, but not behind those of ``num_tokens`` tokens."""
+    pairs = zip(ends, groups, strict=True)
+    return [min(end, blocks_for(num_tokens, group.block_tokens)) for end, group in pairs]
 
 
 def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from llmd.api.plan import KVGroup
 from llmd.api.reports import GroupBlocks
 from llmd.api.step import BLOCK_LEN
-from llmd.pager.block_counts import blocks_for, most_blocks, most_forked
+from llmd.pager.block_counts import blocks_for, ends_within, most_blocks, most_forked
 from llmd.pager.block_keys import BlockKeys
 from llmd.pager.owned_blocks import OwnedBlocks
 from llmd.pager.pool import BlockPool, Key
@@ -150,10 +150,7 @@ class Pager:
             parent.length,
             parent.length,
             parent.first.copy(),
-            [
-                min(end, blocks_for(parent.length, group.block_tokens))
-                for end, group in zip(parent.end, self._groups, strict=True)
-            ],
+            ends_within(self._groups, parent.end, parent.length),
             self._states.fork(parent.slots),
         )
         for index, (pool, table) in enumerate(zip(self._pools, self._tables, strict=True)):
@@ -263,10 +260,8 @@ class Pager:
         assert self.can_retract
         owned = self._owned[sequence_id]
         owned.planned = owned.length
-        for index, (group, pool, table) in enumerate(
-            zip(self._groups, self._pools, self._tables, strict=True)
-        ):
-            kept = blocks_for(owned.length, group.block_tokens)
+        for index, (pool, table) in enumerate(zip(self._pools, self._tables, strict=True)):
+            kept = blocks_for(owned.length, self._groups[index].block_tokens)
             part = slice(kept, owned.end[index])
             if part.start < part.stop:
                 pool.give_back(reversed(table[owned.row, part].tolist()))

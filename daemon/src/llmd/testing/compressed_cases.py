@@ -108,7 +108,7 @@ def _vectors(sizes: _Sizes) -> Iterator[Op]:
     width = sizes.dim * (1 + sizes.overlap)
     weights = tuple(TensorRef(name, (width, _WIDTH)) for name in ("part", "gate"))
     yield Linear(HIDDEN, ("part", "gate"), weights, (None, None))
-    bias = TensorRef("bias", (sizes.stride, width))
+    bias = TensorRef("bias", (sizes.stride * width,))
     yield Compress("part", "gate", "vector", bias, 0, 0, sizes.dim, sizes.stride, sizes.overlap)
 
 

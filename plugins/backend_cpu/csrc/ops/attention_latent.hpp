@@ -67,7 +67,8 @@ LLMD_INLINE void list_latent(const KvBlocks& pool, const int32_t* blocks, int64_
     partition.start = start;
     partition.count = (tokens + kBlockLen - 1) / kBlockLen * kBlockLen;
     partition.half_bytes = 0;
-    const int64_t token_bytes = pool.layout.half_bytes() / kBlockLen;
+    const int64_t vectors = pool.layout.vectors;
+    const int64_t token_bytes = pool.layout.half_bytes() / vectors;
     for (int64_t i = 0; i < partition.count + LatentPartition::kAheadRuns; ++i) {
         int64_t position = start + i < last ? start + i : last;
         if (chosen != nullptr) {
@@ -76,7 +77,7 @@ LLMD_INLINE void list_latent(const KvBlocks& pool, const int32_t* blocks, int64_
             position =
                 number > 0.0F ? number < static_cast<float>(row) ? static_cast<int64_t>(number) : row : 0;
         }
-        partition.at[i] = pool.keys(blocks[position / kBlockLen], head) + position % kBlockLen * token_bytes;
+        partition.at[i] = pool.keys(blocks[position / vectors], head) + position % vectors * token_bytes;
     }
 }
 

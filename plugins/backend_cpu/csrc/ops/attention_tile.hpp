@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cmath>
+
 #include "ops/attention_codes.hpp"
 #include "ops/attention_floats.hpp"
 #include "ops/attention_latent.hpp"
@@ -135,6 +137,10 @@ class TileRun {
         for (int m = 0; m < count; ++m) {
             const Query& query = queries_[first + m];
             const Vec inverse = set1(share_of_values(partial.tops[m], partial.totals[m], query.head));
+            if (args_.sums != nullptr) {
+                args_.sums[query.row * args_.heads + query.head] =
+                    log_sum(partial.tops[m], partial.totals[m], query.head);
+            }
             float* result = partial.outputs + m * dim_;
             for (int64_t d = 0; d < dim_; d += Vec::kLanes) store(result + d, load(result + d) * inverse);
             if constexpr (kRotated<Element>) rotate(result, args_.head_dim);
@@ -162,6 +168,7 @@ class TileRun {
   private:
     // What the outputs of a head are multiplied by: 1 / the sum of exponentials, with that of its sink.
     float share_of_values(float top, float total, int64_t head) const {
+        if (top == kMinusInfinity) return 0.0F;  // nothing is attended to
         if (args_.sinks == nullptr) return 1.0F / total;
         const float sink = args_.sinks[head];
         const Vec most = set1(top > sink ? top : sink);  // no exponential overflows
@@ -170,6 +177,17 @@ class TileRun {
         store(of_values, exp(set1(top) - most));
         store(of_sink, exp(set1(sink) - most));
         return of_values[0] / (total * of_values[0] + of_sink[0]);
+    }
+
+    // The logarithm of the sum of exponentials, with that of the sink of the head.
+    float log_sum(float top, float total, int64_t head) const {
+        const double sink =
+            args_.sinks == nullptr ? -__builtin_inf() : static_cast<double>(args_.sinks[head]);
+        const double most = static_cast<double>(top) > sink ? static_cast<double>(top) : sink;
+        if (most == -__builtin_inf()) return kMinusInfinity;
+        const double of_values =
+            top == kMinusInfinity ? 0.0 : static_cast<double>(total) * ::exp(static_cast<double>(top) - most);
+        return static_cast<float>(most + ::log(of_values + ::exp(sink - most)));
     }
 
     int piece_queries(int piece) const {
@@ -193,7 +211,7 @@ class TileRun {
                                reinterpret_cast<int16_t*>(scratch_.words), scratch_.weights);
         } else if (args_.latent) {
             LatentPartition partition;
-            find(start, queries[count - 1].last, partition);
+            find(start, queries[0].first, queries[count - 1].last, partition);
             score_latent<Element>(partition, floats_of(piece), count, dim_, args_.scale, scratch_.scores);
             cap_scores(partition.tokens(), count);
             exponentiate(partition, queries, count, partial);
@@ -220,9 +238,15 @@ class TileRun {
             partition.at[b] = pool_.keys(blocks[b < left ? b : left], tile_.kv_head);
     }
 
-    // Finds the latent vectors of a partition up to the last one that is attended to.
-    void find(int64_t start, int64_t last, LatentPartition& partition) const {
+    // Finds the latent vectors of a partition between the first and the last one that is attended to. Those
+    // before a window may be gone.
+    void find(int64_t start, int64_t first, int64_t last, LatentPartition& partition) const {
         const int64_t row = tile_.cut.first_row;  // the only one of the tile, if positions are chosen
+        if (first > start) {
+            const int64_t end = start + kPartition - 1;
+            start = first / kBlockLen * kBlockLen;  // a multiple of the lanes: sums keep their order
+            last = last < end ? last : end;
+        }
         const float* chosen = args_.chosen == nullptr ? nullptr : args_.chosen + row * args_.top_k;
         list_latent(pool_, tile_.blocks, tile_.kv_head, start, last, chosen, args_.positions[row], partition);
     }

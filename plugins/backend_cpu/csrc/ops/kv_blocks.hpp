@@ -38,7 +38,7 @@ struct KvBlocks {
 
     explicit KvBlocks(const AttentionArgs& args)
         : pool(static_cast<uint8_t*>(args.pool)),
-          layout{args.dtype, args.kv_heads, args.head_dim, args.latent} {}
+          layout{args.dtype, args.kv_heads, args.head_dim, args.latent, args.vectors} {}
 
     // The keys of one head in a block; the values follow at a fixed distance.
     LLMD_INLINE_MEMBER uint8_t* keys(int64_t block, int64_t head) const {

@@ -1,8 +1,9 @@
 // router: the weight of each expert for a row, from the products of the router's matrix
 //
 //   products, out  [rows, experts]  f32     work  one row at a time
-//   scores   softmax over all experts, or the sigmoid of each
-//   chosen   the largest scores plus corrections, of equal ones the first; NaN is never chosen
+//   scores   softmax over all experts, or of each the sigmoid or the root of the softplus
+//   chosen   the largest scores plus corrections, of equal ones the first; NaN is never chosen. If experts
+//            are given, these, each as often as it is given
 //   order    sums in ascending order of experts, therefore the same bits for any number of rows
 //   check    NMSE < 1e-9   (the cases "router" of llmd.testing.expert_cases)
 //   from     DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 2.1.2
@@ -11,6 +12,7 @@
 
 #include "ops/gate.hpp"
 #include "ops/near.hpp"
+#include "ops/state_rows.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -53,8 +55,12 @@ LLMD_INLINE void score_row(const RouterArgs& args, const float* products, float*
             f(i, static_cast<int>(left < Vec::kLanes ? left : Vec::kLanes));
         }
     };
-    if (args.sigmoid) {
+    if (args.score == Score::kSigmoid) {
         each([&](int64_t i, int n) LLMD_LAMBDA { store_n(scores + i, sigmoid(logits(i, n)), n); });
+        return;
+    }
+    if (args.score == Score::kSqrtSoftplus) {
+        each([&](int64_t i, int n) LLMD_LAMBDA { store_n(scores + i, sqrt(softplus(logits(i, n))), n); });
         return;
     }
     each([&](int64_t i, int n) LLMD_LAMBDA { store_n(scores + i, logits(i, n), n); });
@@ -91,8 +97,20 @@ LLMD_INLINE uint64_t best_groups(const RouterArgs& args, const Preference& prefe
     return groups;
 }
 
-LLMD_INLINE void route_row(const RouterArgs& args, const float* products, float* out) {
-    score_row(args, products, out);
+// Multiplies the score of each expert by how often the row is given it.
+LLMD_INLINE float keep_given(const RouterArgs& args, const float* given, float* scores) {
+    float total = 1e-20F;
+    for (int64_t e = 0; e < args.experts; ++e) {
+        float times = 0.0F;
+        for (int64_t i = 0; i < args.top_k; ++i) times += given[i] == static_cast<float>(e) ? 1.0F : 0.0F;
+        scores[e] = times > 0.0F ? scores[e] * times : 0.0F;
+        total += scores[e];
+    }
+    return total;
+}
+
+// Keeps the scores of the experts that are chosen; the others become 0.
+LLMD_INLINE float keep_chosen(const RouterArgs& args, float* out) {
     const auto preference = [&](int64_t e) LLMD_LAMBDA {
         return args.correction == nullptr ? out[e] : out[e] + args.correction[e];
     };
@@ -107,6 +125,12 @@ LLMD_INLINE void route_row(const RouterArgs& args, const float* products, float*
         if (!chosen) out[e] = 0.0F;
         total += out[e];
     }
+    return total;
+}
+
+LLMD_INLINE void route_row(const RouterArgs& args, const float* products, const float* given, float* out) {
+    score_row(args, products, out);
+    const float total = given == nullptr ? keep_chosen(args, out) : keep_given(args, given, out);
     const float factor = args.normalized ? args.factor / total : args.factor;
     for (int64_t e = 0; e < args.experts; ++e) {
         out[e] *= args.gains == nullptr ? factor : factor * args.gains[e];
@@ -115,7 +139,8 @@ LLMD_INLINE void route_row(const RouterArgs& args, const float* products, float*
 
 void router(const RouterArgs& args, Worker& worker) {
     each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
-        route_row(args, args.products + r * args.experts, args.out + r * args.experts);
+        const float* given = args.given == nullptr ? nullptr : args.given + r * args.top_k;
+        route_row(args, args.products + r * args.experts, given, args.out + r * args.experts);
     });
 }
 

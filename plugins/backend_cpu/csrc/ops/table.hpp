@@ -9,6 +9,7 @@
 #include "ops/adapt.hpp"
 #include "ops/add.hpp"
 #include "ops/attention.hpp"
+#include "ops/compress.hpp"
 #include "ops/embed.hpp"
 #include "ops/experts.hpp"
 #include "ops/gate.hpp"
@@ -19,6 +20,7 @@
 #include "ops/indexer.hpp"
 #include "ops/join.hpp"
 #include "ops/linear.hpp"
+#include "ops/merge_attention.hpp"
 #include "ops/multiply.hpp"
 #include "ops/norm.hpp"
 #include "ops/pack.hpp"
@@ -26,6 +28,7 @@
 #include "ops/rope.hpp"
 #include "ops/router.hpp"
 #include "ops/state_space.hpp"
+#include "ops/streams.hpp"
 #include "ops/token_shift.hpp"
 #include "ops/write_kv.hpp"
 
@@ -43,6 +46,12 @@ constexpr Kernels table(const char* isa) {
             write_kv,
             attention,
             indexer,
+            keep_parts,
+            compress,
+            merge_attention,
+            stream_weights,
+            collapse_streams,
+            mix_streams,
             glu,
             activate,
             add,

@@ -200,8 +200,42 @@ void write_codes(const float* x, const KvLayout& layout, const KvPlace& place, f
     }
 }
 
+// Stores a vector of `count` floats.
+template <class Element>
+LLMD_INLINE void write_vector(const float* x, int64_t count, Element* out) {
+    for (int64_t i = 0; i < count; i += Vec::kLanes) {
+        const int64_t left = count - i;
+        const int n = left < Vec::kLanes ? static_cast<int>(left) : Vec::kLanes;
+        Element rounded[Vec::kLanes];
+        store(rounded, load_n(x + i, n));
+        std::memcpy(out + i, rounded, sizeof(Element) * static_cast<size_t>(n));
+    }
+}
+
+// Stores latent vectors: that of each row, or of the rows that complete one.
+template <class Element>
+void write_latent(const AttentionArgs& args, Worker& worker) {
+    const KvBlocks blocks(args);
+    int64_t sequence = 0;
+    each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
+        if (r < args.row_offsets[sequence]) sequence = 0;
+        while (args.row_offsets[sequence + 1] <= r) ++sequence;
+        if ((args.tokens[r] + 1) % args.stride != 0) return;
+        const int64_t vector = args.tokens[r] / args.stride;
+        const int32_t block = args.block_table[sequence * args.table_width + vector / args.vectors];
+        for (int64_t head = 0; head < args.kv_heads; ++head) {
+            const float* from = args.k + (r * args.kv_heads + head) * args.head_dim;
+            auto* to = reinterpret_cast<Element*>(blocks.keys(block, head));
+            write_vector(from, args.head_dim, to + vector % args.vectors * blocks.layout.padded_dim());
+        }
+    });
+}
+
 template <class Element>
 void write_kv_as(const AttentionArgs& args, Worker& worker) {
+    if constexpr (!kCoded<Element>) {
+        if (args.latent) return write_latent<Element>(args, worker);
+    }
     const KvBlocks blocks(args);
     float* scratch = args.scratch + worker.id * args.scratch_per_thread;
     const auto write = [&](const float* x, const KvPlace& place) {
@@ -222,8 +256,7 @@ void write_kv_as(const AttentionArgs& args, Worker& worker) {
             const int64_t token = args.positions[row] % kBlockLen;
             for (int64_t head = 0; head < args.kv_heads; ++head) {
                 const int64_t from = (row * args.kv_heads + head) * args.head_dim;
-                write(args.k + from, {blocks.keys(block, head), token, !args.latent});
-                if (args.latent) continue;
+                write(args.k + from, {blocks.keys(block, head), token, true});
                 write(args.v + from, {blocks.values(block, head), token, false});
             }
         }

@@ -27,9 +27,9 @@ class Device:
 class Weights:
     """The weights of a program, added in the order of Program.weights."""
 
-    def __init__(self, device: Device, hidden_size: int, vocab_size: int, context_len: int, hidden_in: int, hidden_out: int, slot_widths: Sequence[int], groups: Sequence[tuple[int, int, int, int, int, int]], ropes: Sequence[tuple[Sequence[float], float]], records: Sequence[int], floats: Sequence[float], rounds: bool) -> None:
+    def __init__(self, device: Device, hidden_size: int, vocab_size: int, context_len: int, hidden_in: int, hidden_out: int, slot_widths: Sequence[int], groups: Sequence[tuple[int, int, int, int, int, int, int]], ropes: Sequence[tuple[Sequence[float], float]], records: Sequence[int], floats: Sequence[float], rounds: bool) -> None:
         """
-        ``groups`` are (layers, kv_heads, head_dim, window or 0, state_bytes or 0, latent_dim or 0), ``ropes`` (inv_freq, factor); a missing slot is -1.
+        ``groups`` are (layers, kv_heads, head_dim, window or 0, state_bytes or 0, latent_dim or 0, stride), ``ropes`` (inv_freq, factor); a missing slot is -1.
         """
 
     def add_matrix(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16], joins: bool = False) -> None:

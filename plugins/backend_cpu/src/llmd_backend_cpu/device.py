@@ -22,15 +22,19 @@ from llmd.api import (
 from llmd.api.errors import DeviceError
 from llmd.api.features import (
     ADAPTERS,
+    ATTENTION_SUMS,
     CHOSEN_POSITIONS,
     COLUMNS,
     EXPERT_CACHE,
+    GIVEN_EXPERTS,
     LATENT,
+    LIMITS,
     OWN_WEIGHTS,
     SHARED_KEYS,
     SINKS,
     SPANS,
     STATE,
+    STRIDES,
 )
 from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
@@ -40,8 +44,7 @@ from llmd_backend_cpu.quantizer import NativeQuantizer
 from llmd_backend_cpu.weights import CpuWeights, load_weights
 
 _FORMATS = (*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS)
-_LACKING = ("recurrence", "compress", "merge_attention", "stream_weights", "collapse_streams", "mix_streams")
-_OPS = tuple(kind for kind in OP_KINDS if kind not in _LACKING)
+_OPS = tuple(kind for kind in OP_KINDS if kind != "recurrence")
 _ACTIVATIONS: tuple[ActivationDtype, ...] = ("int8", "f32")
 log = logging.getLogger(__name__)
 
@@ -65,15 +68,19 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
         features=(
             ADAPTERS,
+            ATTENTION_SUMS,
             CHOSEN_POSITIONS,
             COLUMNS,
             EXPERT_CACHE,
+            GIVEN_EXPERTS,
             LATENT,
+            LIMITS,
             OWN_WEIGHTS,
             SHARED_KEYS,
             SINKS,
             SPANS,
             STATE,
+            STRIDES,
         ),
     )
 

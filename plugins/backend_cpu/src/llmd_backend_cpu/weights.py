@@ -239,6 +239,7 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Weights:
                 g.window or 0,
                 g.state_bytes,
                 g.value_dim if g.kind == "latent" else 0,
+                g.stride,
             )
             for g in program.groups
         ],

@@ -29,7 +29,7 @@ def test_a_row_that_completes_a_vector_has_the_weighted_sum_of_its_tokens(*, ove
     width = DIM * (1 + overlap)
     x, gate = (draw.standard_normal((LENGTH, width)).astype(np.float32) for _ in "xg")
     bias = draw.standard_normal((STRIDE, width))
-    op = Compress("x", "g", "o", TensorRef("b", bias.shape), 0, 0, DIM, STRIDE, overlap)
+    op = Compress("x", "g", "o", TensorRef("b", (bias.size,)), 0, 0, DIM, STRIDE, overlap)
     out = compress_rows(op, bias, kept_rows(x, gate), list(range(LENGTH)))
     for row in range(LENGTH):
         if row % STRIDE != STRIDE - 1:

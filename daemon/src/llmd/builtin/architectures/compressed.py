@@ -198,7 +198,7 @@ class _CompressedBuilder(msgspec.Struct, frozen=True):
     ) -> Iterator[Op]:
         """Yield the ops that make the vectors of a module."""
         of, stride = self.of, compression.stride
-        bias = TensorRef(of.name(f"{module}.ape"), (stride, compression.series * dim))
+        bias = TensorRef(of.name(f"{module}.ape"), (stride * compression.series * dim,))
         yield Compress(part, gate, out, bias, group, of.layer, dim, stride, compression.chooses)
         yield of.norm(out, out, f"{module}.norm", dim)
         yield Rope(out, out, 1, dim, rope, interleaved=True, stride=stride)

@@ -12,7 +12,7 @@ from llmd.builtin.reference.numerics import Float32, Float64
 def compress_rows(op: Compress, bias: Float64, kept: PagedKeys, positions: list[int]) -> Float32:
     """Return the vectors of the rows at ``positions``, one after the other; 0 for rows that complete none.
 
-    ``kept`` has the rows' ``x`` and ``gate`` already. ``bias`` is ``[stride, elements of x]``.
+    ``kept`` has the rows' ``x`` and ``gate`` already.
     """
     out = np.zeros((len(positions), op.dim), np.float32)
     for row, position in enumerate(positions):
@@ -26,7 +26,7 @@ def compress_rows(op: Compress, bias: Float64, kept: PagedKeys, positions: list[
 def _compressed(op: Compress, bias: Float64, vectors: Float64) -> Float64:
     """Return what stands for the last ``stride`` tokens of ``vectors``, ``[tokens, x and gate]``."""
     x, gate = np.split(vectors, 2, axis=1)
-    gate = gate + np.tile(bias, (len(gate) // op.stride, 1))
+    gate = gate + np.tile(bias.reshape(op.stride, -1), (len(gate) // op.stride, 1))
     if op.overlap:
         before, last = slice(0, -op.stride), slice(-op.stride, None)
         x, gate = (np.concatenate([of[before, : op.dim], of[last, op.dim :]]) for of in (x, gate))
