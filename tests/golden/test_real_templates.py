@@ -19,6 +19,7 @@ from jinja2.exceptions import SecurityError
 from msgspec import Struct
 
 from llmd.api.errors import RequestError, TemplateError
+from llmd.chat.answers.thinking import thinking_variables
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.chat.templates.template_messages import foldings
@@ -28,6 +29,8 @@ from tests.golden.templates import plain_jinja
 
 CONVERSATIONS_OF = Path(__file__).parent / "templates"
 NAMES = sorted(path.name for path in TEMPLATES.glob("*.jinja"))
+HELLO = [{"role": "user", "content": "Hello"}]
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 NOW = datetime(2026, 3, 2, 15, 4, 5, tzinfo=UTC)
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 SPECIALS = frozenset({"<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>"})
@@ -73,6 +76,34 @@ def test_renders_as_plain_jinja_does(name: str, renderer: TemplateRenderer) -> N
         texts += isinstance(expected, str)
         assert ours(renderer, template, conversation) == expected, key
     assert texts, "no conversation is accepted"
+
+
+def test_every_template_renders_with_every_effort_that_an_api_defines(renderer: TemplateRenderer) -> None:
+    hello = {"messages": HELLO}
+    for name in NAMES:
+        template = ChatTemplate({"default": samples.named(TEMPLATES / name).read_text()}, TOKENS, SPECIALS)
+        plain = ours(renderer, template, hello)
+        for effort in EFFORTS:
+            text = ours(renderer, template, {**hello, "extra": thinking_variables(effort=effort)})
+            assert isinstance(text, str) or text == plain, (name, effort)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "efforts"),
+    [
+        ("openai-gpt-oss-120b.jinja", "Reasoning: ", "low low low medium high high high"),
+        ("tencent-Hy3.jinja", "reasoning_effort:", "no_think low low high high high high"),
+    ],
+)
+def test_model_gets_the_nearest_effort_that_it_knows(
+    name: str, before: str, efforts: str, renderer: TemplateRenderer
+) -> None:
+    template = ChatTemplate({"default": samples.named(TEMPLATES / name).read_text()}, TOKENS, SPECIALS)
+    texts = [renderer.render(template, HELLO, extra=thinking_variables(effort=each)).text for each in EFFORTS]
+    found = [text.partition(before)[2] for text in texts]
+    assert [text.startswith(effort) for text, effort in zip(found, efforts.split(), strict=True)] == [
+        True
+    ] * 7, found
 
 
 class Failure(Struct, frozen=True):

@@ -13,7 +13,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from llmd.api.errors import RequestError, TemplateError
+from llmd.chat.templates.efforts import Efforts
 from llmd.chat.templates.literals import LiteralSwap, RenderedPrompt
+from llmd.chat.templates.render_errors import TemplateFailedError, TemplateRefusedError
 from llmd.chat.templates.render_messages import Failed, Rendered, RenderJob, pack
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.chat.templates.template_messages import Message, foldings, prepare_messages
@@ -40,10 +42,6 @@ _FIXES = {
 }
 
 
-class TemplateRefusedError(RequestError):
-    """The template refused the conversation by calling ``raise_exception``."""
-
-
 class TemplateRenderer:
     """Renders chat templates in one process, started by the first render.
     Thread-safe: renders run one at a time.
@@ -64,6 +62,7 @@ class TemplateRenderer:
         self._lock = threading.Lock()
         self._process: TemplateProcess | None = None
         self._separators: dict[tuple[str, str], str] = {}
+        self._efforts = Efforts()
 
     def __enter__(self) -> Self:
         return self
@@ -93,8 +92,9 @@ class TemplateRenderer:
         Blocks for up to the time limit; from asyncio, call it in a thread.
 
         System messages that the template refuses are merged into the first one, or into the first user
-        message. ``extra`` holds additional variables (``chat_template_kwargs``). ``continue_final_message``
-        leaves the last message open, so that the model continues it.
+        message. ``extra`` holds additional variables (``chat_template_kwargs``); a ``reasoning_effort`` that
+        the template refuses is replaced by the nearest that it accepts. ``continue_final_message`` leaves the
+        last message open, so that the model continues it.
 
         Raises:
             RequestError: the messages are malformed (``param`` names the field) or the template refuses them.
@@ -112,7 +112,15 @@ class TemplateRenderer:
             **_checked(extra or {}),
         }
         try:
-            text, swap = self._first_accepted(template, source, foldings(prepared), variables)
+            text, swap = self._efforts.render(
+                source,
+                variables,
+                lambda chosen: self._first_accepted(template, source, foldings(prepared), chosen),
+            )
+        except TemplateRefusedError as exc:
+            if extra:
+                exc.hint += f", or change its variables: {', '.join(sorted(extra))}"
+            raise
         except RecursionError as exc:
             raise RequestError(
                 "the messages or variables are nested too deeply",
@@ -175,7 +183,8 @@ class TemplateRenderer:
                 param="messages",
                 hint="order the messages as the template requires",
             )
-        raise TemplateError(f"the chat template failed: {reason}", hint=_FIXES[reply.kind])
+        error = TemplateFailedError if reply.kind == "runtime" else TemplateError
+        raise error(f"the chat template failed: {reason}", hint=_FIXES[reply.kind])
 
     def _exchange(self, job: bytes) -> Rendered | Failed:
         try:
