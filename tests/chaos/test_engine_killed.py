@@ -14,8 +14,10 @@ from typing import Any
 
 from llmd.cli.doctor.daemon import loaded_models
 from llmd.client import Answer, Client
+from llmd.pager.states import SNAPSHOT_LEN
 from tests.chaos.conftest import SLOTS
 from tests.golden.models.hybrids import qwen3_5_moe
+from tests.serving.engine_state import report
 from tests.serving.http import chat, send
 from tests.serving.model import write_model
 from tests.serving.processes import children
@@ -23,6 +25,8 @@ from tests.serving.running import MODEL, RunningDaemon, directories_below, runni
 
 NUM_STREAMS = 8
 MAX_TOKENS = 60
+LONG_STEM = "Why is the sky blue, and the sea? " * 9
+"""Longer than what is between two snapshots of a state."""
 POLL_S = 0.01
 OnPiece = Callable[[], None]
 
@@ -39,9 +43,11 @@ def fields(stream: int) -> dict[str, Any]:
     return {"max_tokens": MAX_TOKENS, "ignore_eos": True} | (sampled if stream % 2 else greedy)
 
 
-def read_stream(client: Client, stream: int, on_piece: OnPiece, **more: Any) -> tuple[str, str | None, int]:
-    """Text, finish reason and number of tokens of one stream."""
-    messages = [{"role": "user", "content": f"Count to {stream}"}]
+def read_stream(
+    client: Client, stream: int, on_piece: OnPiece, *, stem: str = "", **more: Any
+) -> tuple[str, str | None, int]:
+    """Text, finish reason and number of tokens of one stream, whose prompt begins with ``stem``."""
+    messages = [{"role": "user", "content": f"{stem}Count to {stream}"}]
     pieces: list[Answer] = []
     for piece in client.stream_chat(messages, **{"model": MODEL} | fields(stream) | more):
         pieces.append(piece)
@@ -114,6 +120,22 @@ def test_streams_of_a_hybrid_mixture_go_on_with_the_same_tokens(tmp_path: Path, 
         killer = KillAt(daemon, 40)
         assert read_all(daemon, killer) == undisturbed
         assert len(killer.killed) == 1
+
+
+def test_states_of_a_hybrid_mixture_come_from_snapshots_of_the_new_engine(
+    tmp_path: Path, probes: Path
+) -> None:
+    """The prompts begin with the same text, and each answer is longer than an engine can be ahead."""
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL, family=qwen3_5_moe, context_len=1024)
+    long: dict[str, Any] = {"stem": LONG_STEM, "max_tokens": 200}
+    with running_daemon(directories, device="cpu", slots=SLOTS) as daemon:
+        undisturbed = read_all(daemon, lambda: None, **long)
+        killer = KillAt(daemon, 40, 200)
+        assert read_all(daemon, killer, **long) == undisturbed
+        assert len(set(killer.killed)) == 2
+        assert engine_pid(daemon) not in killer.killed
+        assert report(daemon)["cached_tokens"] >= SNAPSHOT_LEN
 
 
 def test_streams_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> None:

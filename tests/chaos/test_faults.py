@@ -33,17 +33,23 @@ from tests.chaos.fault_clients import (
     slow_readers,
     speakers_of_garbage,
 )
+from tests.golden.models.hybrids import qwen3_5_moe
+from tests.golden.models.llama import llama
 from tests.serving.home import Home, Served, make_home
 from tests.serving.model import write_model
 
 GROWTH_BYTES = 48 << 20
 """What the allocators of a front may keep after its first hard work."""
+FAMILIES = {"llama": (llama, "reference"), "hybrid mixture": (qwen3_5_moe, "cpu")}
+"""Configurations of models, and the devices that run them."""
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Home:
+@pytest.fixture(scope="module", params=FAMILIES)
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Home:
+    family, device = FAMILIES[request.param]
     home = make_home(tmp_path_factory.mktemp("home"), probes)
-    write_model(home.folder / "data" / "llmd" / "models" / MODEL, context_len=CONTEXT_LEN)
+    write_model(home.folder / "data" / "llmd" / "models" / MODEL, context_len=CONTEXT_LEN, family=family)
+    home.environment["LLMD_DEVICE"] = device
     home.environment["LLMD_BUFFER_TOKENS"] = BUFFER_TOKENS
     home.environment["LLMD_DRAIN_S"] = "0.5"
     # It would start between two looks at the daemon's descriptors.
