@@ -12,6 +12,7 @@ import pytest
 from llmd.pager.states import SNAPSHOT_LEN
 from llmd.registry.spools import Spools
 from tests.golden.models.hybrids import qwen3_5_moe
+from tests.golden.models.indexers import glm_moe_dsa
 from tests.golden.models.llama import llama
 from tests.serving.http import chat
 from tests.serving.model import write_model
@@ -38,14 +39,22 @@ def answer(daemon: RunningDaemon) -> tuple[int, Any]:
     return reply.json["usage"]["prompt_tokens_details"]["cached_tokens"], reply.json["choices"]
 
 
-@pytest.mark.parametrize(("family", "device"), [(llama, "reference"), (llama, "cpu"), (qwen3_5_moe, "cpu")])
+@pytest.mark.parametrize(
+    ("family", "device", "kv_dtype"),
+    [
+        (llama, "reference", "int8"),
+        (llama, "cpu", "int8"),
+        (qwen3_5_moe, "cpu", "int8"),
+        (glm_moe_dsa, "cpu", "f16"),
+    ],
+)
 def test_an_answer_after_an_idle_unload_is_the_same_with_cached_tokens(
-    tmp_path: Path, family: Callable[..., dict[str, Any]], device: str
+    tmp_path: Path, family: Callable[..., dict[str, Any]], device: str, kv_dtype: str
 ) -> None:
     directories = directories_below(tmp_path)
     model = write_model(directories.models / "one", family=family)
     spool = Spools(directories.cache).path(model)
-    with running_daemon(directories, models=(), keep_alive=0.0, device=device, kv_dtype="int8") as daemon:
+    with running_daemon(directories, models=(), keep_alive=0.0, device=device, kv_dtype=kv_dtype) as daemon:
         cached, first = answer(daemon)
         assert cached == 0
         until(spool.exists)

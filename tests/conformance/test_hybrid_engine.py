@@ -1,5 +1,6 @@
-"""An engine with a model that keeps states gives the tokens of each sequence computed alone and in one step:
-in chunks, from snapshots, after preemptions, as forks and beams, and after failed steps.
+"""An engine with a model that keeps states, or chooses positions, gives the tokens of each sequence computed
+alone and in one step: in chunks, from snapshots, after preemptions, as forks and beams, and after failed
+steps.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from llmd.api import Device, DeviceError, KVKind
 from llmd.api.messages import BeamParams, StopParams, Submit
 from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
-from llmd.api.step import Ticket
+from llmd.api.step import BLOCK_LEN, Ticket
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.core import EngineCore
 from llmd.engine.kv_spool import KVSpool
@@ -36,7 +37,7 @@ CONTEXT = 512
 
 
 class Hybrid(NamedTuple):
-    """A model with states, and the device that runs it."""
+    """A model with states or chosen positions, and the device that runs it."""
 
     device: Device
     model: TinyModel | FamilyModel
@@ -53,6 +54,11 @@ class Hybrid(NamedTuple):
     def state_bytes(self) -> int:
         """Bytes of the states of a sequence in all layers."""
         return sum(len(group.layers) * group.state_bytes for group in self.model.plan().groups)
+
+    def cached_of(self, length: int) -> int:
+        """Return how much of a prefix of this length is found again."""
+        unit = SNAPSHOT_LEN if "state" in self.kinds else BLOCK_LEN
+        return length // unit * unit
 
     def logits(self, tokens: tuple[int, ...]) -> NDArray[np.float32]:
         """Return the logits ``[tokens, vocab]`` of a sequence that runs alone, in one step."""
@@ -71,6 +77,7 @@ class Hybrid(NamedTuple):
 
 ANYWHERE = {1: (), 2: (4,), 3: (3, 6)}
 BEFORE_HEAD = {1: (), 2: (4,), 3: (4,)}
+BETWEEN_CHOICES = {1: (), 2: (8,), 3: (3, 9)}
 MODELS: Mapping[str, Callable[[], Hybrid]] = {
     "recurrences": lambda: Hybrid(
         ReferenceDevice(),
@@ -111,6 +118,14 @@ MODELS: Mapping[str, Callable[[], Hybrid]] = {
         None,
         ("state",),
         BEFORE_HEAD,
+    ),
+    "chosen positions": lambda: Hybrid(
+        CpuDevice(threads=1),
+        cores.CHOOSING,
+        1_220_000,
+        1_340_000,
+        ("latent", "latent"),
+        BETWEEN_CHOICES,
     ),
 }
 
@@ -164,8 +179,8 @@ def test_requests_run_together_in_chunks(
         hybrid.check(request, found[request.request_id])
 
 
-def test_states_change_the_tokens(hybrid: Hybrid) -> None:
-    """Without its states the model would say something else: the oracle is no empty one."""
+def test_what_is_kept_changes_the_tokens(hybrid: Hybrid) -> None:
+    """Without it the model would say something else: the oracle is no empty one."""
     whole = hybrid.logits(prompt(2, 60))
     assert not np.allclose(whole[30:], hybrid.logits(prompt(2, 60)[30:]), atol=0.1)
     plan = hybrid.model.plan()
@@ -173,7 +188,7 @@ def test_states_change_the_tokens(hybrid: Hybrid) -> None:
 
 
 @pytest.mark.parametrize("chunk_len", [100, 256])
-def test_a_shared_prefix_is_found_up_to_its_snapshot(
+def test_a_shared_prefix_is_found_up_to_its_last_block_or_snapshot(
     make_core: MakeCore, hybrid: Hybrid, chunk_len: int
 ) -> None:
     core, shared = make_core(chunk_len=chunk_len), prompt(9, 290)
@@ -181,13 +196,13 @@ def test_a_shared_prefix_is_found_up_to_its_snapshot(
     requests = [
         msgspec.structs.replace(submit(n, 1), prompt=(*shared, *tail)) for n, tail in enumerate(tails)
     ]
-    requests += [msgspec.structs.replace(submit(7, 1), prompt=(*shared[: SNAPSHOT_LEN - 6], 1, 2, 3))]
+    requests += [msgspec.structs.replace(submit(7, 1), prompt=(*shared[:250], 1, 2, 3))]
     cached = []
     for request in requests:
         before = core.report().cached_tokens
         hybrid.check(request, answers(core, request)[request.request_id])
         cached.append(core.report().cached_tokens - before)
-    assert cached == [0, SNAPSHOT_LEN, SNAPSHOT_LEN, 0]
+    assert cached == [0, *map(hybrid.cached_of, (290, 290, 250))]
 
 
 def test_an_answer_is_found_by_the_next_turn(make_core: MakeCore, hybrid: Hybrid) -> None:
@@ -338,9 +353,8 @@ class LastToken:
         return (tokens[-1],) * count
 
 
-def test_a_model_with_states_has_no_drafts_that_could_be_rejected(
-    make_core: MakeCore, hybrid: Hybrid
-) -> None:
+def test_tokens_do_not_depend_on_rejected_drafts(make_core: MakeCore, hybrid: Hybrid) -> None:
+    """A model with states has no drafts: they could not be taken back."""
     request = submit(1, 40)
     hybrid.check(request, answers(make_core(proposer=LastToken(), max_drafts=3), request)[1])
 
@@ -351,7 +365,7 @@ def test_forward_gives_the_logits_of_the_sequence_alone(make_core: MakeCore, hyb
     check_freed(core)
 
 
-def test_snapshots_are_spooled_with_the_blocks(make_core: MakeCore, hybrid: Hybrid, tmp_path: Path) -> None:
+def test_blocks_and_snapshots_are_spooled(make_core: MakeCore, hybrid: Hybrid, tmp_path: Path) -> None:
     request, header = submit(1, 300), SpoolHeader("model", "fingerprint")
 
     def spool(core: EngineCore) -> KVSpool:
@@ -362,5 +376,5 @@ def test_snapshots_are_spooled_with_the_blocks(make_core: MakeCore, hybrid: Hybr
     spool(before).save(lambda: False)
     spool(after).load()
     assert answers(after, request) == expected
-    assert after.report().cached_tokens == SNAPSHOT_LEN
+    assert after.report().cached_tokens == hybrid.cached_of(299)
     hybrid.check(request, expected[1])
