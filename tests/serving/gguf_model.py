@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,13 @@ def write_gguf_model(
     seed: int = 3,
     kind: GGMLQuantizationType | None = None,
     changes: Mapping[str, Any] | None = None,
+    family: Callable[..., dict[str, Any]] = llama,
 ) -> Path:
     """Write what `write_model` writes with one extra special token; returns the file.
-    ``kind`` and ``changes`` as in `write_gguf`.
+    ``kind`` and ``changes`` as in `write_gguf`, ``family`` as in `write_model`.
     """
     tokens = [*byte_signs(), *SPECIALS, EXTRA]
-    config = llama(vocab_size=len(tokens), max_position_embeddings=CONTEXT_LEN, eos_token_id=TURN_END)
+    config = family(vocab_size=len(tokens), max_position_embeddings=CONTEXT_LEN, eos_token_id=TURN_END)
     keys: dict[str, Any] = {
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "gpt-2",

@@ -100,3 +100,17 @@ def test_part_is_dropped_from_the_process_and_read_again(tmp_path: Path) -> None
         assert int(part.sum()) == expected
         mapped.advise(4 << 20, 0, needed=True)  # nothing, at the end of the file
         mapped.close()
+
+
+def test_nothing_stays_mapped_of_the_neighbours_of_a_part(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(12 << 20))
+    begin, size = (5 << 20) + 5 * 4096 + 100, (1 << 20) + 7 * 4096
+    with path.open("rb") as file:
+        mapped = MappedFile(path, file, mapper=map_file)
+        part = mapped.array(np.dtype(np.uint8), (size,), begin, tensor="w")
+        assert not part.any()
+        assert resident_kib(path) >= 1024
+        mapped.advise(begin, size, needed=False)
+        assert resident_kib(path) == 0
+        mapped.close()

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import LoadedWeights, MemoryBudgetError, Program, Progress, TensorSource, Weight
+from llmd.api import LoadedWeights, MemoryBudgetError, Program, Progress, TensorSource, Weight, WeightData
 from llmd.api.expert_cache import ExpertCacheUse
 from llmd.models.program_bytes import expert_bytes, with_expert_share
 from llmd.testing.expert_cases import expert_cases, integer_case
@@ -58,18 +58,28 @@ class CachingDevice:
 
 
 class Recorder(RandomSource):
-    """A source that notes which weights are expected and given back."""
+    """A source that notes which weights are expected and given back,
+    and at most how many of them were read and not given back.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.expected: list[Weight] = []
         self.returned: list[Weight] = []
+        self.most_mapped = 0
+        self._mapped: set[Weight] = set()
+
+    def read(self, weight: Weight) -> WeightData:
+        self._mapped |= {weight} & {*self.expected}
+        self.most_mapped = max(self.most_mapped, len(self._mapped))
+        return super().read(weight)
 
     def expect(self, weights: Sequence[Weight]) -> None:
         self.expected += weights
 
     def give_back(self, weights: Sequence[Weight]) -> None:
         self.returned += weights
+        self._mapped -= {*weights}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -113,6 +123,7 @@ def test_files_are_told_what_is_read(device: CpuDevice) -> None:
         misses = caching.use().misses
     assert source.returned == source.expected
     assert len(source.expected) == 3 * misses  # gate, up and down
+    assert source.most_mapped == 1
     assert all(weight.ref.members is not None for weight in source.expected)
 
 

@@ -17,6 +17,9 @@ from llmd.api.errors import CheckpointError
 from llmd.models.files import file_size, open_file
 
 PIECE_BYTES = 1 << 20
+AROUND_BYTES = 2 << 20
+"""When a page is read, Linux also maps pages around it that it has cached: 64 KiB, and since 6.18 all that it
+keeps together, at most this many bytes."""
 Mapper = Callable[[BinaryIO], mmap.mmap]
 """Maps a whole file, read-only. Tests pass a mapper whose map cannot be read."""
 
@@ -61,12 +64,13 @@ class MappedFile:
             os.preadv(self._file.fileno(), [piece[: end - at]], at)
 
     def advise(self, begin: int, num_bytes: int, *, needed: bool) -> None:
-        """Begin to read a part of the file from the disk, or drop its mapped pages, which it may share with
-        neighbours, from this process.
+        """Begin to read a part of the file from the disk, or drop its mapped pages from this process, also
+        those of its neighbours that were mapped with them.
         """
-        first = begin // mmap.PAGESIZE * mmap.PAGESIZE
-        end = min(begin + num_bytes, self.size_bytes)
-        if end > first:
+        around = 0 if needed else AROUND_BYTES
+        first = max(begin - around, 0) // mmap.PAGESIZE * mmap.PAGESIZE
+        end = min(begin + num_bytes + around, self.size_bytes)
+        if num_bytes and end > first:
             advice = mmap.MADV_WILLNEED if needed else mmap.MADV_DONTNEED
             self._map.madvise(advice, first, end - first)
 

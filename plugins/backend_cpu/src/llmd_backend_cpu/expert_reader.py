@@ -33,10 +33,11 @@ class ExpertReader:
         native, tensors = self._native(), self._tensors
         assert native is not None, "it calls this"
         wanted: list[Member] = [self._members[weight, member] for member in members for weight in weights]
-        refs = [member.weight for member in wanted]
-        if isinstance(tensors, ReadsAgain):
-            tensors.expect(refs)
+        reads_again = tensors if isinstance(tensors, ReadsAgain) else None
+        if reads_again is not None:
+            reads_again.expect([member.weight for member in wanted])
         for member in wanted:
             fill(native, member, tensors)
-        if isinstance(tensors, ReadsAgain):
-            tensors.give_back(refs)
+            if reads_again is not None:
+                # At once: mapped pages of the file are memory of the process, in addition to the copy.
+                reads_again.give_back([member.weight])
