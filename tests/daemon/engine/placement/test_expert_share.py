@@ -13,7 +13,7 @@ from llmd.api.messages import Load, StageSpec
 from llmd.engine.composition import make_host
 from llmd.engine.placement.alternatives import compare
 from llmd.engine.placement.automatic import with_devices
-from llmd.engine.placement.expert_share import ENGINE_BYTES, share_on, with_expert_share
+from llmd.engine.placement.expert_share import ENGINE_BYTES, reading_bytes, share_on, with_expert_share
 from llmd.engine.placement.memory_need import MemoryNeed, needs_of
 from llmd.engine.placement.stages import StageParts, lower_stage
 from llmd.models.open_model import OpenModel, open_model
@@ -24,6 +24,7 @@ from tests.serving.machine import machine_of
 from tests.serving.model import write_model
 
 FAMILY = partial(qwen3_moe, hidden_size=256, moe_intermediate_size=384, num_experts=32)
+MATRIX_BYTES = 4 * 256 * 384
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +89,19 @@ def test_size_of_the_pools_that_the_user_sets_is_kept_free(load: Load, model: Op
 def test_process_itself_takes_a_part_of_main_memory(load: Load, model: OpenModel) -> None:
     load = structs.replace(load, kv_memory=1 << 20)
     need, experts = need_of(load, model), experts_of(load, model)
-    host = structs.replace(device(need.total_bytes - (1 << 20)), memory_id=HOST_MEMORY)
+    host = structs.replace(device(need.total_bytes - (1 << 18)), memory_id=HOST_MEMORY)
     share = with_devices(load, model, machine_of([host], {"d0": QUICK})).expert_share
-    assert share == pytest.approx(1 - ((1 << 20) + ENGINE_BYTES) / experts, abs=0.001)
+    assert share == pytest.approx(1 - ((1 << 18) + ENGINE_BYTES + MATRIX_BYTES) / experts, abs=0.001)
+
+
+@pytest.mark.parametrize(("quant", "expected"), [(None, MATRIX_BYTES), ("q8", 2 * MATRIX_BYTES)])
+def test_reading_takes_the_pages_of_a_matrix_and_its_numbers_if_they_are_converted(
+    load: Load, model: OpenModel, quant: str | None, expected: int
+) -> None:
+    able = structs.replace(device(1 << 30), formats=("f32", "q8"))
+    whole = StageParts("d0", 0, len(model.plan.parts))
+    program = lower_stage(structs.replace(load, quant=quant), model, able, whole)
+    assert reading_bytes(program, model.checkpoint) == expected
 
 
 def test_model_that_does_not_fit_without_its_experts_stays_as_it_is(load: Load, model: OpenModel) -> None:

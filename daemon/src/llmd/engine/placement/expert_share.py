@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 
 from msgspec import structs
 
 from llmd.api.device import HOST_MEMORY, DeviceInfo
 from llmd.api.errors import LlmdError
+from llmd.api.expert_cache import expert_stacks
 from llmd.api.messages import Load
 from llmd.api.program import Program
 from llmd.api.streaming import may_stream
@@ -17,7 +19,9 @@ from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_need import MemoryNeed, needs_of
 from llmd.engine.placement.stages import caches_experts, lower_stage, place_parts
 from llmd.engine.step_reads import expert_reads
+from llmd.models.checkpoint import Checkpoint
 from llmd.models.open_model import OpenModel
+from llmd.models.plan_check import find_tensor
 from llmd.models.program_bytes import expert_bytes
 
 KV_PART = 16
@@ -76,9 +80,26 @@ def _share(
     if not whole or need.total_bytes <= room_bytes:
         return 1.0
     if memory_id == HOST_MEMORY:
-        room_bytes -= ENGINE_BYTES  # here every byte is used, so what the process itself takes counts
+        # Here every byte is used, so what the process itself takes counts.
+        reading = max(reading_bytes(program, model.checkpoint) for program in programs)
+        room_bytes -= ENGINE_BYTES + reading
     left = room_bytes - (need.total_bytes - need.kv_bytes - whole) - _kv_room(load, need, room_bytes)
     return left / whole if _least_bytes(programs) <= left < whole else 1.0
+
+
+def reading_bytes(program: Program, checkpoint: Checkpoint) -> int:
+    """Return the bytes that reading the largest matrix of an expert takes at most, besides its place: the
+    mapped pages of the file, a copy if it is transposed or joined, and its numbers if it is converted.
+    """
+    most = 0
+    for weight in (program.weights[index] for index in expert_stacks(program)):
+        tensor = find_tensor(weight.ref, checkpoint)
+        mapped = tensor.size_bytes // weight.ref.shape[0]
+        is_joined = len(tensor.stored) > max(len(tensor.members), 1)
+        copy = mapped if weight.ref.is_transposed or is_joined else 0
+        numbers = 4 * math.prod(weight.ref.view_shape[1:]) if weight.format != tensor.format else 0
+        most = max(most, mapped + copy + numbers)
+    return most
 
 
 def _main_memory_has_room(load: Load, model: OpenModel, info: DeviceInfo, room_bytes: int) -> bool:
