@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmd.api import CheckpointError, Compress, Router, UnsupportedModelError
+from llmd.api import CheckpointError, Compress, Rope, Router, UnsupportedModelError
 from llmd.builtin.architectures.deepseek_v4 import plan
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.compressed import as_published, deepseek_v4
@@ -38,7 +38,7 @@ def test_stretched_angles_are_not_scaled_unless_the_configuration_says_so() -> N
     case = tiny_model("deepseek-v4-published")
     scaling = {**case.config["rope_scaling"], "attention_factor": 1.5}
     tables = [
-        {op.table.factor for part in plan(config, 128).parts for op in part.ops if op.kind == "rope"}
+        {op.table.factor for part in plan(config, 128).parts for op in part.ops if isinstance(op, Rope)}
         for config in (dict(case.config), {**case.config, "rope_scaling": scaling})
     ]
     assert tables == [{1.0}, {1.0, 1.5}]
