@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.builtin.parsers import deepseek, dsml, gemma, glm, harmony, hermes, kimi, nemotron
+from tests.golden.models.compressed import deepseek_v4
 from tests.golden.models.gemma4 import gemma4
 from tests.golden.models.granite import granite
 from tests.golden.models.hybrids import qwen3_5
@@ -126,6 +127,16 @@ FAMILIES = (
         end="<｜end▁of▁sentence｜>",
         call=f'{dsml.CALL}weather{dsml.NAME_END}\n{dsml.PARAMETER}days{dsml.KEY_END}false">',
         result="<result>sunny</result>",
+        switches={"thinking": True},
+    ),
+    Family(
+        name="deepseek-v4",
+        make=deepseek_v4,
+        template=TEMPLATES / "deepseek-ai-DeepSeek-V4.jinja",
+        specials=(*DEEPSEEK, "｜DSML｜"),
+        end="<｜end▁of▁sentence｜>",
+        call=f'{dsml.CALL}weather{dsml.NAME_END}\n{dsml.PARAMETER}days{dsml.KEY_END}false">',
+        result="<tool_result>sunny</tool_result>",
         switches={"thinking": True},
     ),
     Family(

@@ -1,6 +1,6 @@
-"""An engine with a model that keeps states, or chooses positions, gives the tokens of each sequence computed
-alone and in one step: in chunks, from snapshots, after preemptions, as forks and beams, and after failed
-steps.
+"""An engine with a model that keeps states, chooses positions, or has vectors for several tokens, gives the
+tokens of each sequence computed alone and in one step: in chunks, from snapshots, after preemptions, as forks
+and beams, and after failed steps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONTEXT = 512
 
 
 class Hybrid(NamedTuple):
-    """A model with states or chosen positions, and the device that runs it."""
+    """A model that keeps more than keys and values, and the device that runs it."""
 
     device: Device
     model: TinyModel | FamilyModel
@@ -78,6 +78,7 @@ class Hybrid(NamedTuple):
 ANYWHERE = {1: (), 2: (4,), 3: (3, 6)}
 BEFORE_HEAD = {1: (), 2: (4,), 3: (4,)}
 BETWEEN_CHOICES = {1: (), 2: (8,), 3: (3, 9)}
+BEHIND_TABLES = {1: (), 2: (5,), 3: (3, 6)}
 MODELS: Mapping[str, Callable[[], Hybrid]] = {
     "recurrences": lambda: Hybrid(
         ReferenceDevice(),
@@ -126,6 +127,14 @@ MODELS: Mapping[str, Callable[[], Hybrid]] = {
         1_340_000,
         ("latent", "latent"),
         BETWEEN_CHOICES,
+    ),
+    "vectors for several tokens": lambda: Hybrid(
+        CpuDevice(threads=1),
+        FamilyModel("deepseek-v4"),
+        1_450_000,
+        1_650_000,
+        ("latent",) * 7,
+        BEHIND_TABLES,
     ),
 }
 

@@ -74,6 +74,7 @@ PUBLISHED: dict[str, tuple[str, ...]] = {
         "moonshotai-Kimi-K2",
     ),
     "DeepSeek-V3.2": ("deepseek-ai-DeepSeek-V3.2",),
+    "DeepSeek-V4": ("deepseek-ai-DeepSeek-V4", "deepseek-ai-DeepSeek-V4-Flash-0731"),
     "gpt-oss": ("openai-gpt-oss-120b",),
     "Qwen3.5": ("Qwen3.5-4B",),
     "Kimi Linear": ("moonshotai-Kimi-K2",),

@@ -9,6 +9,7 @@ import pytest
 
 from llmd.engine.loading import OpenDevice
 from tests.golden.common_mutations import COMMON
+from tests.golden.compressed_mutations import COMPRESSED
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.falcon_mutations import FALCON
@@ -193,6 +194,7 @@ MUTATIONS = (
     + KIMI
     + FALCON
     + INDEXERS
+    + COMPRESSED
 )
 
 

@@ -118,7 +118,12 @@ WRITINGS: dict[str, Writing] = {
     "Qwen3-Coder": Writing(ASSISTANT, IM_END, reasons=False),
     "Qwen3.5-4B": Writing(ASSISTANT + OPEN, IM_END),
     "deepseek-ai-DeepSeek-V3.1": Writing("<｜Assistant｜><think></think>", DEEPSEEK_END, reasons=False),
-    "deepseek-ai-DeepSeek-V3.2": Writing("<｜Assistant｜><think>", DEEPSEEK_END, switches={"thinking": True}),
+    **{
+        f"deepseek-ai-DeepSeek-{version}": Writing(
+            "<｜Assistant｜><think>", DEEPSEEK_END, switches={"thinking": True}
+        )
+        for version in ("V3.2", "V4", "V4-Flash-0731")
+    },
     "google-gemma-4-31B-it": Writing(
         "<|turn>model\n", "<|tool_response>", has_text=False, switches={"enable_thinking": True}
     ),

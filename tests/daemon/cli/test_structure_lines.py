@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from llmd.cli.structure_lines import read_structure, structure_lines
-from llmd.models.structure import ExpertLayers, NotLoaded, Structure
+from llmd.models.structure import ExpertLayers, NotLoaded, Structure, VectorLayers
 from tests.golden.draft_heads import write_with_draft_head
 from tests.golden.models.catalog import tiny_model
 
@@ -36,6 +36,8 @@ def test_each_kind_of_layer_and_what_is_not_loaded_has_a_line() -> None:
         sink_layers=4,
         indexed_layers=3,
         chosen_positions=2048,
+        vectors=(VectorLayers(2, 4), VectorLayers(1, 128)),
+        streams=4,
         not_loaded=(vision,),
     )
     assert list(structure_lines(structure)) == [
@@ -48,6 +50,9 @@ def test_each_kind_of_layer_and_what_is_not_loaded_has_a_line() -> None:
         ["state spaces", "in 1 of 5 layers"],
         ["attention sinks", "in 4 of 5 layers"],
         ["sparse attention", "to at most 2,048 positions in 3 of 5 layers"],
+        ["compressed attention", "distant tokens as one vector for 4 in 2 of 5 layers"],
+        ["compressed attention", "distant tokens as one vector for 128 in 1 of 5 layers"],
+        ["residual streams", "4"],
         ["not loaded", "vision: 2 tensors, 3.0 MiB"],
     ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmd.models.open_model import open_model
-from llmd.models.structure import ExpertLayers, Structure, structure_of
+from llmd.models.structure import ExpertLayers, Structure, VectorLayers, structure_of
 from tests.daemon.models.gguf.test_config_keys import ARCHITECTURES
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.models.catalog import CASES, tiny_model
@@ -25,7 +25,12 @@ def structure(
 
 
 def made_of(
-    layers: int, *experts: ExpertLayers, windows: tuple[int, int] = (0, 0), chosen: int = 0, **kinds: int
+    layers: int,
+    *experts: ExpertLayers,
+    windows: tuple[int, int] = (0, 0),
+    chosen: int = 0,
+    vectors: tuple[VectorLayers, ...] = (),
+    **kinds: int,
 ) -> Structure:
     """A structure with ``kinds``, layers of each kind: ``state_space=2`` are two with state spaces.
 
@@ -44,6 +49,8 @@ def made_of(
         sink_layers=kinds.get("sinks", 0),
         indexed_layers=kinds.get("indexed", 0),
         chosen_positions=chosen,
+        vectors=vectors,
+        streams=kinds.get("streams", 1),
         not_loaded=(),
     )
 
@@ -54,6 +61,18 @@ def three_of_eight(layers: int) -> ExpertLayers:
 
 
 MODELS = {
+    "deepseek-v4": made_of(
+        4,
+        three_of_eight(4),
+        attention=4,
+        latent=4,
+        sinks=4,
+        windows=(4, 24),
+        indexed=2,
+        chosen=6,
+        vectors=(VectorLayers(2, 4), VectorLayers(1, 16)),
+        streams=4,
+    ),
     "llama-f16": made_of(3, attention=3),
     "qwen2-window-above-first-layer": made_of(2, attention=2, windows=(1, 9)),
     "qwen3-tied": made_of(2, attention=2),

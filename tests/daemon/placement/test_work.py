@@ -6,6 +6,7 @@ from llmd.api.kv import kv_block_bytes
 from llmd.api.step import BLOCK_LEN
 from llmd.models.lowering import lower
 from llmd.placement.work import ExpertWeights, Span, Weights, Work, work_of
+from llmd.testing.compressed_cases import compressed_cases
 from llmd.testing.indexer_cases import indexer_cases
 from llmd.testing.plans import TinyModel
 
@@ -59,6 +60,15 @@ def test_chosen_positions_limit_what_attention_reads_but_not_what_is_scored() ->
     latents, keys = work_of(program, "f16").spans
     assert latents == Span(6, 2 * 37, 2 * 5 * (37 + 16))
     assert keys == Span(None, 2 * 16, 2 * 8 * 16)
+
+
+def test_vectors_for_several_tokens_are_read_that_much_less() -> None:
+    (case,) = (case for case in compressed_cases() if case.name == "merge_attention/chosen-f16")
+    program = lower(case.plan, 1, 2, format_of=lambda _kind, _ref: "f32")
+    _, vectors, near, keys = work_of(program, "f16").spans
+    assert vectors == Span(4 * 5, 2 * 16 // 4, 2 * 4 * (16 + 16) // 4)
+    assert near == Span(7, 2 * 16, 2 * 4 * (16 + 16))
+    assert keys == Span(None, 2 * 14 // 4, 2 * 6 * 14 // 4)
 
 
 def test_a_windowed_row_reads_no_more_than_its_window() -> None:

@@ -59,6 +59,11 @@ def _kinds_of_layers(structure: Structure) -> Iterator[list[str]]:
     for title, lead, count in counts:
         if count:
             yield [title, f"{lead}in {count} of {structure.layers} layers"]
+    for kind in structure.vectors:
+        seen = f"distant tokens as one vector for {kind.tokens}"
+        yield ["compressed attention", f"{seen} in {kind.layers} of {structure.layers} layers"]
+    if structure.streams > 1:
+        yield ["residual streams", str(structure.streams)]
 
 
 def _experts(kind: ExpertLayers, layers: int) -> str:

@@ -39,7 +39,9 @@ class ExpertWeights(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct, frozen=True):
-    """What the attention of a row does for each position, over all layers of a KV group."""
+    """What the attention of a row does for each position, over all layers of a KV group: on average, if a
+    vector stands for several.
+    """
 
     window: int | None
     """The most positions, in a window or chosen; None: all."""
@@ -85,7 +87,8 @@ def work_of(program: Program, kv_dtype: KVDtype) -> Work:
             flops[one.op.group] += 2 * one.op.heads * (one.op.head_dim + one.op.value_dim)
             reads[one.op.group] += 1
             if one.op.chosen is not None:
-                windows[one.op.group] = program.slot_widths[one.inputs[-1]]
+                stride = program.groups[one.op.group].stride
+                windows[one.op.group] = stride * program.slot_widths[one.inputs[-1]]
         elif isinstance(one.op, Indexer):
             flops[one.op.group] += 2 * one.op.heads * one.op.head_dim
             reads[one.op.group] += 1
@@ -97,7 +100,7 @@ def work_of(program: Program, kv_dtype: KVDtype) -> Work:
             Span(
                 windows[group.id],
                 kv_block_bytes(group, kv_dtype) // group.block_tokens * reads[group.id] // len(group.layers),
-                flops[group.id],
+                flops[group.id] // group.stride,
             )
             for group in program.groups
             if group.kind != "state" and group.layers

@@ -139,6 +139,7 @@ LONG: dict[str, str] = {
         f"<｜tool▁calls▁begin｜>{_deepseek_v31(ZURICH)}{_deepseek_v31('{}', 'now')}<｜tool▁calls▁end｜>"
     ),
     "deepseek_v32": DSML,
+    "deepseek_v4": DSML.replace("function_calls", "tool_calls"),
     "functiongemma": _gemma("<start_function_call>", "<end_function_call>", "<escape>"),
     "gemma4": _gemma("<|tool_call>", "<tool_call|>", '<|"|>'),
     "glm45": GLM,

@@ -33,6 +33,7 @@ FAMILIES: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("deepseek_v3", "think", (test_deepseek.V3,)),
     ("deepseek_v31", "think", (test_deepseek.V31,)),
     ("deepseek_v32", "think", (test_dsml.ANSWER,)),
+    ("deepseek_v4", "think", (test_dsml.V4_ANSWER,)),
     ("functiongemma", None, (GEMMA.format("<start_function_call>", "<end_function_call>", "<escape>"),)),
     ("gemma4", "gemma4_thought", (GEMMA.format("<|tool_call>", "<tool_call|>", '<|"|>'),)),
     ("glm45", "think", (test_glm.WITH_LINES, test_glm.IN_ONE_LINE)),

@@ -1,4 +1,4 @@
-"""DeepSeek-V3.2: calls in its mark-up language DSML, with a tag for each parameter.
+"""DeepSeek-V3.2 and V4: calls in their mark-up language DSML, with a tag for each parameter.
 
 A value is a text as it is (``string="true"``) or JSON (``string="false"``)::
 
@@ -7,12 +7,15 @@ A value is a text as it is (``string="true"``) or JSON (``string="false"``)::
     <｜DSML｜parameter name="KEY" string="true">text</｜DSML｜parameter>
     </｜DSML｜invoke>
     </｜DSML｜function_calls>
+
+In V4, the outer tag is ``tool_calls``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from llmd.api.parsing import CallFormat, CallGrammar, CallReader, Term, Tool
 from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
@@ -21,7 +24,6 @@ from llmd.builtin.parsers.parameters import is_text, joined, required_of, schema
 from llmd.builtin.parsers.plain_values import plain_terms, read_plain
 from llmd.builtin.parsers.script_reader import ScriptReader
 
-CALLS, CALLS_END = "<｜DSML｜function_calls>", "</｜DSML｜function_calls>"
 CALL, CALL_END = '<｜DSML｜invoke name="', "</｜DSML｜invoke>"
 PARAMETER, PARAMETER_END = '<｜DSML｜parameter name="', "</｜DSML｜parameter>"
 NAME_END, KEY_END = '">', '" string="'
@@ -29,21 +31,31 @@ SCHEMAS = {"true": {"type": "string"}, "false": {}}
 """What a value may be, by the attribute ``string`` of its parameter."""
 
 
-def load() -> CallFormat:
-    return CallFormat(_open, _grammar, marks=("｜DSML｜",))
+def load_v32() -> CallFormat:
+    return _format_of("function_calls")
 
 
-def _open(_tools: Sequence[Tool]) -> CallReader:
-    return ScriptReader([CALLS], _calls)
+def load_v4() -> CallFormat:
+    return _format_of("tool_calls")
 
 
-def _calls(cursor: Cursor, _mark: str) -> Script[None]:
+def _format_of(outer: str) -> CallFormat:
+    """Return the format of calls within a tag."""
+    begin, end = f"<｜DSML｜{outer}>", f"</｜DSML｜{outer}>"
+    return CallFormat(partial(_open, begin, end), partial(_grammar, begin, end), marks=("｜DSML｜",))
+
+
+def _open(begin: str, end: str, _tools: Sequence[Tool]) -> CallReader:
+    return ScriptReader([begin], partial(_calls, end))
+
+
+def _calls(end: str, cursor: Cursor, _mark: str) -> Script[None]:
     yield from skip_space(cursor)
     yield from cursor.expect(CALL)
     while True:
         yield from _call(cursor)
         yield from skip_space(cursor)
-        if (yield from cursor.accept(CALLS_END)):
+        if (yield from cursor.accept(end)):
             return
         yield from cursor.expect(CALL)
 
@@ -68,14 +80,14 @@ def _call(cursor: Cursor) -> Script[None]:
         lead = ", "
 
 
-def _grammar(tools: Sequence[Tool]) -> CallGrammar:
+def _grammar(begin: str, end: str, tools: Sequence[Tool]) -> CallGrammar:
     # Line breaks end calls: as a separator and as the beginning of the closing mark, grammars could not tell
     # them apart.
     calls = [
         (f"{CALL}{tool.name}{NAME_END}\n", *joined(list(_members(tool)), ""), f"{CALL_END}\n")
         for tool in tools
     ]
-    return CallGrammar(calls, trigger=CALLS, opening="\n", separator="", closing=CALLS_END)
+    return CallGrammar(calls, trigger=begin, opening="\n", separator="", closing=end)
 
 
 def _members(tool: Tool) -> Iterator[tuple[bool, tuple[Term, ...]]]:
