@@ -164,11 +164,17 @@ def test_streams_of_a_hybrid_mixture_give_what_they_give_alone(cpu: CpuDevice) -
     check(core, all_alone(cpu, model), cached=True)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @pytest.mark.exhaustive
-def test_streams_of_a_model_that_chooses_positions_give_what_they_give_alone(cpu: CpuDevice) -> None:
-    model = cores.CHOOSING
-    core = make_core(cpu, depth=2, slots=32, budget_bytes=700_000, chunk_len=64, model=model)
+@pytest.mark.parametrize(
+    ("model", "budget_bytes"),
+    [(cores.CHOOSING, 700_000), (cores.COMPRESSED, 1_000_000)],
+    ids=["chosen positions", "vectors for several tokens"],
+)
+def test_streams_of_models_with_other_attention_give_what_they_give_alone(
+    cpu: CpuDevice, model: FamilyModel, budget_bytes: int
+) -> None:
+    core = make_core(cpu, depth=2, slots=32, budget_bytes=budget_bytes, chunk_len=64, model=model)
     check(core, all_alone(cpu, model), cached=True)
 
 

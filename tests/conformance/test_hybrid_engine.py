@@ -130,7 +130,7 @@ MODELS: Mapping[str, Callable[[], Hybrid]] = {
     ),
     "vectors for several tokens": lambda: Hybrid(
         CpuDevice(threads=1),
-        FamilyModel("deepseek-v4"),
+        cores.COMPRESSED,
         1_450_000,
         1_650_000,
         ("latent",) * 7,

@@ -52,6 +52,9 @@ class FamilyModel(msgspec.Struct, frozen=True):
 CHOOSING = FamilyModel("glm-moe-dsa-shared")
 """A GLM-5.2: rows attend to 9 positions, and layers share them."""
 
+COMPRESSED = FamilyModel("deepseek-v4")
+"""A DeepSeek-V4: distant tokens are one vector for 4 or 16 of them."""
+
 STEPS_IN_FLIGHT = (
     pytest.param((1, False), id="one step", marks=pytest.mark.exhaustive),
     pytest.param((2, False), id="two steps"),
