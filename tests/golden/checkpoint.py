@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tests.golden.models.tiny import TinyModel
 from tests.golden.tensors import draw_tensors
+from tests.golden.weights import E2M1_PAIRS, E8M0
 
 TORCH_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 FILE_DTYPES: dict[np.dtype[Any], str] = {
@@ -23,6 +24,8 @@ FILE_DTYPES: dict[np.dtype[Any], str] = {
     np.dtype(np.int64): "I64",
     np.dtype(np.uint8): "U8",
     np.dtype(np.int8): "F8_E4M3",  # its bits
+    E8M0: "F8_E8M0",
+    E2M1_PAIRS: "I8",
 }
 
 Tensors = Mapping[str, NDArray[np.generic]]

@@ -20,6 +20,10 @@ PUBLISHED = {
     128: "heavily_compressed_attention",
 }
 """What attention of a layer does, by the tokens for each vector."""
+MATRICES = ("wq_a", "wq_b", "wkv", "wo_a", "wo_b", "w1", "w2", "w3")
+"""The modules whose matrices published checkpoints have in FP8 or FP4, unless they belong to a compressor."""
+IN_F32 = ("ape", "attn_sink", "bias")
+"""The tensors that these checkpoints have in f32, besides those of hyper-connections."""
 HYPER = ("fn", "base", "scale")
 """The tensors of a hyper-connection."""
 GAINS: Mapping[str, float] = {
@@ -86,6 +90,22 @@ def compressed_spread(name: str, shape: Shape, gains: Mapping[str, float]) -> tu
         return SPREADS[kind]
     gain = {**GAINS, **gains}.get(last, 1.0)
     return 0.0, gain if last == "embed" else gain / math.sqrt(shape[-1])
+
+
+def published_form(config: Mapping[str, Any], name: str) -> str | None:
+    """In what a published checkpoint has a tensor: ``fp8``, ``fp4`` or ``f32``; None for its own plain dtype.
+
+    Source: headers of DeepSeek-V4-Flash and DeepSeek-V4-Pro, as issue 2034 of NVIDIA-NeMo/Automodel and
+    public loaders of these checkpoints (github.com) name them.
+    """
+    if "quantization_config" not in config:
+        return None
+    module, _, kind = name.rpartition(".")
+    if kind in IN_F32 or kind.startswith("hc_"):
+        return "f32"
+    if kind != "weight" or module.rpartition(".")[2] not in MATRICES or ".compressor." in name:
+        return None
+    return str(config["expert_dtype"]) if ".experts." in name else "fp8"
 
 
 def draw_table(seed: int, name: str, shape: Shape, num_experts: int) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """Weights of tiny models in FP8, as DeepSeek's checkpoints store them: numbers and scales in two tensors.
 
 Sources: Micikevicius et al. 2022, "FP8 Formats for Deep Learning" (arXiv:2209.05433), for the numbers. Names,
-and shapes of blocks, are those of the published checkpoints of DeepSeek-V3 and Qwen3, of llm-compressor, and
-of ModelOpt.
+and shapes of blocks, are those of the published checkpoints of DeepSeek-V3, DeepSeek-V4 and Qwen3, of
+llm-compressor, and of ModelOpt.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.golden.weights import from_bf16, random_words, to_bf16
+from tests.golden.compressed_tensors import DEEPSEEK_V4, published_form
+from tests.golden.weights import E8M0, from_bf16, random_words, to_bf16
 
 Stored = NDArray[np.generic]
 
@@ -32,6 +33,8 @@ INDEX_MATRICES = ("wq_b", "wk")
 
 def is_fp8(config: Mapping[str, Any], name: str) -> bool:
     """Whether a tensor is in FP8: the projections in layers, if the configuration says so."""
+    if config["model_type"] == DEEPSEEK_V4:
+        return published_form(config, name) == "fp8"
     fields = config.get("quantization_config", {})
     says = (fields.get("quant_method"), fields.get("format"), fields.get("quant_algo"))
     has_numbers = "fp8" in says or "float-quantized" in says or "FP8" in says
@@ -61,16 +64,33 @@ def fp8_tensors(
     rows, cols = values.shape
     shape = _scales_shape(config, rows, cols)
     words = random_words(seed, f"{name}{ENDS[0]}", shape[0] * shape[1]).reshape(shape)
+    if config.get("expert_dtype") == "fp4":  # all scales are powers of two then
+        exponent = round(np.log2(typical))
+        yield name, _codes(values / np.float32(2.0**exponent))
+        yield scale_name(name), powers_of_two(exponent, words)
+        return
     factors = np.exp2((words % np.uint64(256)).astype(np.float32) / 128 - 1).astype(np.float32)
     yield name, _codes(values / typical)
     scales = factors * typical
-    if _method(config) == "fp8":
+    if config["model_type"] == DEEPSEEK_V4:
+        yield scale_name(name), scales
+    elif _method(config) == "fp8":
         yield name + ENDS[0], scales
     elif _method(config) == "modelopt":
         yield name + ENDS[1], scales.reshape(())
         yield f"{name.removesuffix('weight')}input_scale", np.array(0.01, np.float32)
     else:
         yield name + ENDS[1], to_bf16(scales if shape[0] > 1 else scales.reshape(1))
+
+
+def scale_name(name: str) -> str:
+    """What DeepSeek-V4 calls the scales of a weight."""
+    return f"{name.removesuffix('weight')}scale"
+
+
+def powers_of_two(exponent: int, words: NDArray[np.uint64]) -> Stored:
+    """Scales of half, once and twice ``2 ** exponent``, as `E8M0`."""
+    return (exponent + 126 + words % np.uint64(3)).astype(np.uint8).view(E8M0)
 
 
 def with_fp8_as_numbers(tensors: Mapping[str, Stored]) -> dict[str, Stored]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.golden.fp8 import MAGNITUDES as SCALES
 from tests.golden.fp8 import is_quantised
-from tests.golden.mxfp4 import MAGNITUDES
+from tests.golden.mxfp4 import TYPICAL, e2m1_codes
 from tests.golden.weights import random_words
 
 Stored = NDArray[np.generic]
@@ -44,11 +44,10 @@ def nvfp4_tensors(
     words = random_words(seed, f"{name}_scale", rows * cols // GROUP).reshape(rows, -1)
     factors = np.exp2((words % np.uint64(256)).astype(np.float64) / 128 - 1)
     # A scale of 7.3 on average: the codes then fill their range, and few scales are equal.
-    last = float(np.std(values)) / 2.6 / 7.3
+    last = float(np.std(values)) / TYPICAL / 7.3
     scales = _nearest(7.3 * factors, SCALES)
-    groups = (values / np.std(values) * 2.6).reshape(rows, -1, GROUP)
-    codes = _nearest(np.abs(groups), np.array(MAGNITUDES)) | np.signbit(groups).astype(np.uint8) << 3
-    pairs = codes.reshape(rows, -1, 2)
+    groups = (values / np.std(values) * TYPICAL).reshape(rows, -1, GROUP)
+    pairs = e2m1_codes(groups).reshape(rows, -1, 2)
     packed = "weight" if method == "modelopt" else "weight_packed"
     yield module + packed, pairs[..., 0] | pairs[..., 1] << 4
     yield f"{module}weight_scale", scales.view(np.int8)

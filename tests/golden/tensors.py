@@ -18,6 +18,7 @@ from tests.golden.compressed_tensors import (
     compressed_shapes,
     compressed_spread,
     draw_table,
+    published_form,
 )
 from tests.golden.delta_tensors import HYBRIDS, STATE_NORM, delta_shapes, keeps_state
 from tests.golden.encoder_tensors import PREFIXES as ENCODERS
@@ -30,7 +31,7 @@ from tests.golden.gemma4_tensors import GAINS as GEMMA4_GAINS
 from tests.golden.kimi_tensors import KIMI, kimi_shapes
 from tests.golden.latent_tensors import LATENT, latent_shapes
 from tests.golden.models.tiny import TinyModel
-from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
+from tests.golden.mxfp4 import MXFP4_PARTS, fp4_tensors, is_fp4, mxfp4_bytes
 from tests.golden.nvfp4 import is_nvfp4, nvfp4_tensors
 from tests.golden.rwkv_tensors import RWKV7, rwkv_shapes, rwkv_spread
 from tests.golden.space_tensors import (
@@ -104,8 +105,8 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
 
 
 def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    """Every tensor as stored: float32, float16, uint16 holding bf16 bits, bytes of MXFP4 weights,
-    int8 holding the bits of FP8 weights, or bytes of NVFP4 weights, with scales.
+    """Every tensor as stored: float32, float16, uint16 holding bf16 bits, int64, bytes or pairs of MXFP4
+    weights, int8 holding the bits of FP8 weights, or bytes of NVFP4 weights, with scales.
     """
     for name, shape in tensor_shapes(case.config).items():
         if name.endswith(MXFP4_PARTS):
@@ -120,8 +121,10 @@ def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
             yield from fp8_tensors(case.config, case.seed, name, values)
         elif is_nvfp4(case.config, name):
             yield from nvfp4_tensors(case.config, case.seed, name, values)
+        elif is_fp4(case.config, name):
+            yield from fp4_tensors(case.seed, name, values)
         else:
-            yield name, _stored(values, case.dtype)
+            yield name, _stored(values, _dtype_of(case, name))
 
 
 def as_float32(stored: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -129,6 +132,12 @@ def as_float32(stored: NDArray[np.generic]) -> NDArray[np.float32]:
     if stored.dtype == np.uint16:
         return from_bf16(stored.astype(np.uint16))
     return stored.astype(np.float32)
+
+
+def _dtype_of(case: TinyModel, name: str) -> str:
+    """The plain dtype in which a tensor is stored."""
+    is_wide = case.config["model_type"] == DEEPSEEK_V4 and published_form(case.config, name) == "f32"
+    return "f32" if is_wide else case.dtype
 
 
 def _stored(values: NDArray[np.float32], dtype: str) -> NDArray[np.generic]:

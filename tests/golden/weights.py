@@ -16,6 +16,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+E8M0 = np.dtype([("exponent", np.uint8)])
+"""Powers of two, ``2 ** (exponent - 127)``. NumPy lacks such numbers."""
+E2M1_PAIRS = np.dtype([("codes", np.uint8)])
+"""Two numbers of 4 bits in a byte, the first in its low half."""
+
 SUM_MEAN = 4 * 65535 / 2
 SUM_STD = math.sqrt((2**32 - 1) / 3)
 

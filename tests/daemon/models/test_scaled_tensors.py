@@ -16,7 +16,7 @@ from llmd.models.weight_source import CheckpointSource
 from tests.corrupt.small_model import SINGLE
 from tests.golden.checkpoint import Tensors, write_safetensors
 from tests.golden.fp8 import fp8_numbers
-from tests.golden.weights import to_bf16
+from tests.golden.weights import E8M0, to_bf16
 
 NAME = "model.layers.0.mlp.down_proj.weight"
 SCALES = f"{NAME}_scale_inv"
@@ -134,6 +134,18 @@ def test_scales_may_be_bf16(tmp_path: Path) -> None:
     assert np.array_equal(read(tmp_path, STORED | {SCALES: bits}).data, fp8_numbers(CODES, bits))
 
 
+def test_scales_may_be_powers_of_two(tmp_path: Path) -> None:
+    exponents = np.array([[0, 254], [127, 120], [1, 130]], np.uint8)
+    powers = np.exp2(exponents.astype(np.float64) - 127).astype(np.float32)
+    weight = read(tmp_path, STORED | {SCALES: exponents.view(E8M0)}, wanted="fp8")
+    assert weight.scales.coarse[[0, 128, 256]].tolist() == powers.tolist()
+
+
+def test_scales_may_be_named_as_in_deepseek_v4(tmp_path: Path) -> None:
+    stored = {NAME: CODES, NAME.replace("weight", "scale"): BY_BLOCK}
+    assert np.array_equal(read(tmp_path, stored).data, NUMBERS)
+
+
 def test_fp8_may_become_another_format(tmp_path: Path) -> None:
     assert np.array_equal(read(tmp_path, STORED, wanted="f16").data, NUMBERS.astype(np.float16))
     found, expected = read(tmp_path, STORED, wanted="q4_g32"), quantize(NUMBERS, "q4_g32", "f32", None)
@@ -142,7 +154,8 @@ def test_fp8_may_become_another_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stored", [{NAME: CODES}, {NAME: CODES, "other": BY_BLOCK}])
 def test_numbers_need_their_scales(tmp_path: Path, stored: Tensors) -> None:
-    with pytest.raises(CheckpointError, match=r"scales .* are missing, .*_scale_inv or .*_scale") as raised:
+    named = r"_scale_inv, .*weight_scale or .*down_proj\.scale \("
+    with pytest.raises(CheckpointError, match=rf"scales .* are missing, .*{named}") as raised:
         opened(tmp_path, stored)
     assert raised.value.tensor == NAME
     assert "copy its weights again" in raised.value.hint
@@ -169,5 +182,7 @@ def test_what_is_no_number_is_refused(tmp_path: Path, wanted: str) -> None:
     assert raised.value.tensor == NAME
     scales = BY_BLOCK.copy()
     scales[2, 1] = np.inf
-    with pytest.raises(CheckpointError, match="a scale is infinite or not a number"):
-        read(tmp_path, STORED | {SCALES: scales}, wanted=wanted)
+    no_power = np.full((3, 2), 255, np.uint8).view(E8M0)
+    for odd_scales in (scales, no_power):
+        with pytest.raises(CheckpointError, match="a scale is infinite or not a number"):
+            read(tmp_path, STORED | {SCALES: odd_scales}, wanted=wanted)

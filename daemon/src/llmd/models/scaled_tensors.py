@@ -3,8 +3,9 @@
 Checkpoints have the scales of a weight beside it, for blocks of 128 x 128 elements, for rows, or for the
 whole matrix: names and shapes decide. A weight is ``number * scale``, in spite of the name ``scale_inv``.
 
-Sources: ``inference/kernel.py`` of DeepSeek-V3 (``weight_dequant``), and compressed-tensors
-(``quantization/lifecycle/forward.py`` of github.com/vllm-project/compressed-tensors).
+Sources: ``inference/kernel.py`` of DeepSeek-V3 (``weight_dequant``), compressed-tensors
+(``quantization/lifecycle/forward.py`` of github.com/vllm-project/compressed-tensors), and for the names in
+DeepSeek-V4 transformers (``quantizers/quantizer_finegrained_fp8.py``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ BLOCK_LEN = SCALED_GROUPS["fp8"]
 """Rows and columns of the blocks that share a scale."""
 SCALES = ("_scale_inv", "_scale")
 """What follows the name of a weight in that of its scales: in DeepSeek's checkpoints, and in others."""
+WEIGHT, SCALE = ".weight", ".scale"
+"""The end of the name of a weight, and that of its scales in DeepSeek-V4."""
 
 Float32 = NDArray[np.float32]
 
@@ -61,11 +64,11 @@ def with_scales(tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
 
 
 def _scales(codes: TensorInfo, tensors: Mapping[str, TensorInfo]) -> TensorInfo:
-    names = [codes.name + end for end in SCALES]
+    names = _names_of_scales(codes.name)
     scales = next((tensors[name] for name in names if name in tensors), None)
     if scales is None:
         raise CheckpointError(
-            f"the scales of these FP8 weights are missing, {names[0]} or {names[1]}",
+            f"the scales of these FP8 weights are missing, {', '.join(names[:-1])} or {names[-1]}",
             file=str(codes.file),
             tensor=codes.name,
             hint=INCOMPLETE,
@@ -81,6 +84,12 @@ def _scales(codes: TensorInfo, tensors: Mapping[str, TensorInfo]) -> TensorInfo:
             f"nor rows, nor the whole of the weights: {list(codes.shape)}",
         )
     return scales
+
+
+def _names_of_scales(name: str) -> list[str]:
+    """Return how the scales of a weight may be named."""
+    names = [name + end for end in SCALES]
+    return [*names, name.removesuffix(WEIGHT) + SCALE] if name.endswith(WEIGHT) else names
 
 
 def _misfit(scales: TensorInfo, message: str) -> CheckpointError:

@@ -1,8 +1,8 @@
 """Join the tensors of weights whose codes and scales are stored apart: each pair becomes one tensor.
 
-The rest of llmd sees the format as GGUF files have it (docs/formats.md). Published checkpoints of gpt-oss
-store MXFP4 this way, without a specification: the reader of transformers (``integrations/mxfp4.py``) was the
-source of names and order.
+The rest of llmd sees the format as GGUF files have it (docs/formats.md). Published checkpoints of gpt-oss and
+of DeepSeek-V4 store MXFP4 this way, without a specification: the readers of transformers
+(``integrations/mxfp4.py`` and ``integrations/finegrained_fp8.py``) were the source of names and order.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from llmd.models.checkpoint import TensorInfo
 
 CODES, SCALES = "_blocks", "_scales"
-"""Ends of the names of the two tensors of an MXFP4 weight."""
+"""Ends of the names of the two tensors of an MXFP4 weight of gpt-oss."""
+WEIGHT, SCALE = ".weight", ".scale"
+"""The same of DeepSeek-V4."""
 BYTES = "U8"
+PAIRS = ("I8", "U8")
+"""Dtypes of codes in DeepSeek-V4: I8 in published checkpoints."""
+EXPONENTS = "F8_E8M0"
 BLOCK_LEN = 32
 """Weights that share a scale; their codes are half as many bytes."""
 
@@ -31,32 +36,54 @@ Bytes = NDArray[np.uint8]
 
 
 def joined(tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
-    """Return the tensors with MXFP4 weights as one each, named without `CODES`; others as they are.
+    """Return the tensors with MXFP4 weights as one each, and others as they are.
+
+    Such a weight has the name of its codes, without `CODES`.
 
     Raises:
         CheckpointError: the scales of a weight are missing, or do not fit its codes.
     """
     found = dict(tensors)
     for name, codes in tensors.items():
-        if name.endswith(CODES) and codes.dtype == BYTES:
-            whole = name.removesuffix(CODES)
-            scales = _scales(codes, tensors.get(whole + SCALES))
-            del found[name], found[scales.name]
-            found[whole] = msgspec.structs.replace(
-                codes,
-                name=whole,
-                dtype="MXFP4",
-                shape=(*scales.shape[:-1], BLOCK_LEN * scales.shape[-1]),
-                size_bytes=codes.size_bytes + scales.size_bytes,
-                pieces=(codes, scales),
-            )
+        scales_name = _scales_name(codes, tensors)
+        if scales_name is None:
+            continue
+        whole = name.removesuffix(CODES)
+        scales = _scales(codes, tensors, scales_name)
+        del found[name], found[scales_name]
+        found[whole] = msgspec.structs.replace(
+            codes,
+            name=whole,
+            dtype="MXFP4",
+            shape=(*scales.shape[:-1], BLOCK_LEN * scales.shape[-1]),
+            size_bytes=codes.size_bytes + scales.size_bytes,
+            pieces=(codes, scales),
+        )
     return found
 
 
-def _scales(codes: TensorInfo, scales: TensorInfo | None) -> TensorInfo:
+def _scales_name(tensor: TensorInfo, tensors: Mapping[str, TensorInfo]) -> str | None:
+    """Return how the scales of a tensor of codes are named; None if it holds no codes of MXFP4."""
+    if tensor.name.endswith(CODES) and tensor.dtype == BYTES:
+        return f"{tensor.name.removesuffix(CODES)}{SCALES}"
+    # Bytes without scales of this name are other weights, of NVFP4 for example.
+    name = f"{tensor.name.removesuffix(WEIGHT)}{SCALE}"
+    is_weight = tensor.name.endswith(WEIGHT) and tensor.dtype in PAIRS
+    return name if is_weight and name in tensors else None
+
+
+def _scales(codes: TensorInfo, tensors: Mapping[str, TensorInfo], name: str) -> TensorInfo:
+    """Return the scales of codes, which fit them."""
+    scales = tensors.get(name)
     if scales is None:
-        raise missing_scales(codes, f"{codes.name.removesuffix(CODES)}{SCALES}")
-    if scales.dtype != BYTES or codes.shape != (*scales.shape, BLOCK_LEN // 2):
+        raise missing_scales(codes, name)
+    in_pairs = BLOCK_LEN // 2
+    if codes.name.endswith(CODES):
+        fits = (scales.dtype, (*scales.shape, in_pairs)) == (BYTES, codes.shape)
+    else:
+        widened = (*scales.shape[:-1], *(in_pairs * groups for groups in scales.shape[-1:]))
+        fits = (scales.dtype, widened) == (EXPONENTS, codes.shape) and len(widened) > 1
+    if not fits:
         raise unfit_scales(scales, codes)
     return scales
 

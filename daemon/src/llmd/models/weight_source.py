@@ -16,7 +16,7 @@ from llmd.api.quantizer import Quantizer
 from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format, GroupScales, TensorRef, Weight, WeightData
 from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.dequantization import dequantize
-from llmd.models.formats.fp8 import check_numbers
+from llmd.models.formats.fp8 import NO_EXPONENT, check_numbers
 from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.formats.quantization import quantize
 from llmd.models.formats.row_chunks import for_row_chunks
@@ -163,6 +163,7 @@ class CheckpointSource:
             return rows[0] if len(rows) == 1 else np.concatenate(rows)
         if tensor.pieces:
             codes, scales = (self._part(piece, ref).view(np.uint8) for piece in tensor.pieces)
+            _check_exponents(scales, tensor.pieces[1])
             return mxfp4_blocks(codes, scales)
         return ref.part_of(self._whole(tensor).reshape(*ref.shape[:-1], -1))
 
@@ -241,6 +242,21 @@ def _read_integers(stored: NDArray[np.generic], below: int, tensor: TensorInfo) 
     numbers = stored.astype(np.float32)
     numbers.flags.writeable = False
     return numbers
+
+
+def _check_exponents(scales: NDArray[np.uint8], tensor: TensorInfo) -> None:
+    """Check the scales of MXFP4 weights.
+
+    Raises:
+        CheckpointError: one is not a number.
+    """
+    if (scales == NO_EXPONENT).any():
+        raise CheckpointError(
+            "a scale is not a number",
+            file=str(tensor.file),
+            tensor=tensor.name,
+            hint="the weights may be damaged; copy them again",
+        )
 
 
 def _members(tensor: TensorInfo, ref: TensorRef) -> Sequence[TensorInfo]:

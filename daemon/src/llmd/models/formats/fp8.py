@@ -14,6 +14,9 @@ from llmd.models.formats.row_chunks import for_row_chunks
 Bytes = NDArray[np.uint8]
 Float32 = NDArray[np.float32]
 
+NO_EXPONENT = 255
+"""The only code of e8m0 that is not a number."""
+
 _FRACTIONS = 8
 _BIAS = 7
 
@@ -37,9 +40,9 @@ def from_e4m3(codes: Bytes) -> Float32:
 
 
 def from_e8m0(exponents: Bytes) -> Float32:
-    """Return powers of two, ``2 ** (e - 127)``: exact; 255 is not a number."""
-    powers = np.ldexp(np.float32(1), np.minimum(exponents, 254).astype(np.int32) - 127)
-    return np.where(exponents == 255, np.float32(np.nan), powers)
+    """Return powers of two, ``2 ** (e - 127)``: exact; `NO_EXPONENT` is not a number."""
+    powers = np.ldexp(np.float32(1), np.minimum(exponents, NO_EXPONENT - 1).astype(np.int32) - 127)
+    return np.where(exponents == NO_EXPONENT, np.float32(np.nan), powers)
 
 
 def check_numbers(codes: Bytes) -> None:
