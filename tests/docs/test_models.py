@@ -16,7 +16,7 @@ from llmd.models.gguf.config import ENCODER
 from llmd.models.gguf.families import FAMILIES
 from tests.clients import families as served
 from tests.docs.page import CODE, DOCS, Row, rows_with
-from tests.golden import models, samples, test_draft_heads
+from tests.golden import models, samples, test_draft_heads, test_mxfp4
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.nvfp4 import NVFP4_CASES
@@ -116,7 +116,7 @@ def test_what_these_templates_write_is_read_and_most_were_served() -> None:
     [
         ("FP8", FP8_CASES),
         ("NVFP4", NVFP4_CASES),
-        ("MXFP4", [tiny_model("gpt-oss")]),
+        ("MXFP4", test_mxfp4.MXFP4_CASES),
         ("draft head", [tiny_model(name) for name in test_draft_heads.FAMILIES]),
     ],
 )

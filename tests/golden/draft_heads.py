@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from tests.golden.checkpoint import write_safetensors
+from tests.golden.checkpoint import Tensors, write_safetensors
+from tests.golden.compressed_tensors import DEEPSEEK_V4
 from tests.golden.gguf_layout import num_layers
 from tests.golden.models.tiny import TinyModel
 from tests.golden.tensors import draw_tensors
@@ -36,6 +36,11 @@ OF_NEMOTRON = (
         for name in ("up", "down")
     ),
 )
+OF_DEEPSEEK_V4 = (
+    *("e_proj.weight", "h_proj.weight", "enorm.weight", "hnorm.weight", "norm.weight", "hc_head_fn"),
+    *("hc_attn_fn", "attn_norm.weight", "attn.wkv.weight", "attn.attn_sink", "ffn.gate.bias"),
+    *(f"ffn.experts.{number}.{name}.weight" for number in range(3) for name in ("w1", "w2", "w3")),
+)
 EXPERTS = tuple(
     f"mlp.experts.{number}.{name}_proj.weight" for number in range(3) for name in ("gate", "up", "down")
 )
@@ -46,6 +51,8 @@ NUM_BYTES = 4 * 16
 def draft_names(case: TinyModel) -> list[str]:
     """The tensors of the draft head of a family, as Hugging Face directories name them."""
     config = case.config
+    if config["model_type"] == DEEPSEEK_V4:
+        return [f"mtp.0.{name}" for name in OF_DEEPSEEK_V4]
     if "layers_block_type" in config:
         return [f"mtp.{name}" for name in OF_NEMOTRON]
     if "n_routed_experts" in config:
@@ -57,10 +64,11 @@ def draft_names(case: TinyModel) -> list[str]:
     return [f"mtp.{name}" for name in (*OF_QWEN, *experts)]
 
 
-def write_with_draft_head(case: TinyModel, directory: Path) -> Path:
-    """Write the model and its draft head as a Hugging Face directory."""
+def write_with_draft_head(case: TinyModel, directory: Path, head: Tensors | None = None) -> Path:
+    """Write the model and a draft head, by default that of `draft_names`, as a Hugging Face directory."""
     directory.mkdir()
     (directory / "config.json").write_text(json.dumps({**case.config, "num_nextn_predict_layers": 1}))
-    drafts: dict[str, Any] = {name: np.ones((4, 4), np.float32) for name in draft_names(case)}
-    write_safetensors(directory / "model.safetensors", {**dict(draw_tensors(case)), **drafts}, {})
+    drafts: Tensors = {name: np.ones((4, 4), np.float32) for name in draft_names(case)}
+    tensors = {**dict(draw_tensors(case)), **(drafts if head is None else head)}
+    write_safetensors(directory / "model.safetensors", tensors, {})
     return directory

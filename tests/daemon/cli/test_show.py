@@ -17,7 +17,7 @@ from tests.golden.draft_heads import write_with_draft_head
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.meta_layout import write_meta
 from tests.golden.models.catalog import tiny_model
-from tests.golden.models.fp8 import FP8_CASES
+from tests.golden.models.fp8 import FP8_CASES, WITH_FP4_EXPERTS
 from tests.serving.model import TEMPLATE, write_embedding_model, write_model
 
 Llmd = Callable[..., Any]
@@ -75,6 +75,13 @@ def test_names_fp8(llmd: Llmd, tmp_path: Path) -> None:
     path = write_checkpoint(FP8_CASES[0], tmp_path / "m")
     lines = dict(line.split(maxsplit=1) for line in llmd("show", str(path)).out.splitlines())
     assert lines["weights"].endswith("fp8 (safetensors), 8.76 bits each")
+    assert lines["state"] == "ok"
+
+
+def test_names_mxfp4_if_most_bytes_are_in_it(llmd: Llmd, tmp_path: Path) -> None:
+    path = write_checkpoint(WITH_FP4_EXPERTS, tmp_path / "m")
+    lines = dict(line.split(maxsplit=1) for line in llmd("show", str(path)).out.splitlines())
+    assert lines["weights"].endswith("mxfp4 (safetensors), 7.85 bits each")
     assert lines["state"] == "ok"
 
 

@@ -1,5 +1,6 @@
 """Models in FP8: scales of blocks of 128 x 128 (Qwen3, Qwen3-Next, Qwen3.5, DeepSeek, GLM-5), of rows
 (GLM-4.5, as llm-compressor writes them), of matrices (llm-compressor; Nemotron 3, as ModelOpt writes it).
+One model of DeepSeek-V4 has experts in MXFP4.
 
 Sizes are not multiples of 128, so that the last blocks of rows and of columns are smaller. In tensors with
 rows of each head in turn, blocks end within the rows of queries, keys, values and gates.
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.golden.models.compressed import CHOOSING, SEEING_ALL, deepseek_v4
 from tests.golden.models.hybrids import qwen3_5, qwen3_5_moe, qwen3_next
 from tests.golden.models.indexers import deepseek_v32, glm_moe_dsa
 from tests.golden.models.latents import LITE_ROPE, deepseek_v3
@@ -23,6 +25,7 @@ BLOCKS: dict[str, Any] = {
     "activation_scheme": "dynamic",
     "weight_block_size": [128, 128],
 }
+OF_DEEPSEEK_V4: dict[str, Any] = BLOCKS | {"scale_fmt": "ue8m0"}
 WITH_STATES: dict[str, Any] = BLOCKS | {
     "modules_to_not_convert": [
         "lm_head",
@@ -208,4 +211,51 @@ FP8_CASES = (
         dtype="bf16",
         seed=4,
     ),
+    TinyModel(
+        "fp8-deepseek-v4",
+        deepseek_v4(
+            hidden_size=140,
+            moe_intermediate_size=133,
+            num_hidden_layers=3,
+            head_dim=70,
+            qk_rope_head_dim=18,
+            q_lora_rank=130,
+            o_lora_rank=75,
+            layer_types=[CHOOSING, SEEING_ALL, CHOOSING],
+            index_head_dim=26,
+            mlp_layer_types=["hash_moe", "moe", "moe"],
+            n_routed_experts=4,
+            num_experts_per_tok=2,
+            expert_dtype="fp8",
+            quantization_config=OF_DEEPSEEK_V4,
+        ),
+        dtype="bf16",
+        seed=5,
+    ),
+    TinyModel(
+        "fp8-deepseek-v4-fp4",
+        deepseek_v4(
+            hidden_size=160,
+            moe_intermediate_size=96,
+            num_hidden_layers=3,
+            num_attention_heads=3,
+            head_dim=54,
+            qk_rope_head_dim=14,
+            q_lora_rank=130,
+            o_groups=3,
+            o_lora_rank=45,
+            layer_types=[SEEING_ALL, CHOOSING, CHOOSING],
+            index_head_dim=22,
+            mlp_layer_types=["hash_moe", "moe", "moe"],
+            n_routed_experts=8,
+            num_experts_per_tok=2,
+            expert_dtype="fp4",
+            quantization_config=OF_DEEPSEEK_V4,
+        ),
+        dtype="bf16",
+        seed=2,
+    ),
 )
+
+WITH_FP4_EXPERTS = FP8_CASES[-1]
+"""As DeepSeek-V4-Flash and DeepSeek-V4-Pro; the model before it is as DeepSeek-V4-Flash-Base."""
