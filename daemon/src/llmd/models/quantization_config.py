@@ -25,6 +25,10 @@ FLOATS = ("float-quantized", "naive-quantized")
 NVFP4 = "nvfp4-pack-quantized"
 """The layout of compressed-tensors in which an element is a number of 4 bits."""
 MODELOPT = ("FP8", "NVFP4")
+SCALE_FORMATS = ("float", "ue8m0")
+"""How scales of blocks were rounded, if to powers of two. Their dtype says how they are stored."""
+EXPERTS = ("fp4", "fp8")
+"""In what experts are stored if all else is in FP8: pairs of numbers of 4 bits, or FP8 as well."""
 
 
 def check_quantization(config: Config, file: Path) -> None:
@@ -37,7 +41,9 @@ def check_quantization(config: Config, file: Path) -> None:
     if quantization is None:
         return
     method = quantization.get("quant_method")
-    problem = _METHODS[method](quantization) if method in _METHODS else f"{method or 'unnamed method'}"
+    # DeepSeek-V4 says beside the quantisation in what experts are stored.
+    fields = {"expert_dtype": config.get("expert_dtype"), **quantization}
+    problem = _METHODS[method](fields) if method in _METHODS else f"{method or 'unnamed method'}"
     if problem:
         raise UnsupportedModelError(
             f"{file}: the weights are quantised ({problem}), which llmd does not read",
@@ -50,12 +56,15 @@ def _mxfp4(_: Fields) -> str:
 
 
 def _fp8(fields: Fields) -> str:
-    """Check the FP8 of DeepSeek, Qwen and Mistral; return what is not supported."""
+    """Check the FP8 of DeepSeek, also with experts in FP4, Qwen and Mistral; return what is not supported."""
     if fields.get("fmt", "e4m3") != "e4m3":
         return f"fp8 with fmt {fields['fmt']}; llmd reads e4m3"
     block = fields.get("weight_block_size")
     if block not in (None, BLOCK):
         return f"fp8 with weight_block_size {block}; llmd reads {BLOCK}"
+    for name, known in (("scale_fmt", SCALE_FORMATS), ("expert_dtype", EXPERTS)):
+        if fields.get(name) not in (None, *known):
+            return f"fp8 with {name} {fields[name]}; llmd reads {', '.join(known)}"
     return ""
 
 
