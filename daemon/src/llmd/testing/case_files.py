@@ -112,7 +112,7 @@ def _program_arrays(program: Program) -> Arrays:
     for group in program.groups:
         numbers = (
             len(group.layers), group.kv_heads, group.head_dim, group.window or 0, group.state_bytes,
-            group.value_dim if group.kind == "latent" else 0,
+            group.value_dim if group.kind == "latent" else 0, group.stride,
         )  # fmt: skip
         arrays[f"program/groups/{group.id}"] = _int64(numbers)
     for i, table in enumerate(program.ropes):

@@ -38,7 +38,7 @@ Program read_program(const CaseFile& file) {
                     {},       {},       {}};
     for (int g = 0; file.has("program/groups/" + std::to_string(g)); ++g) {
         const std::vector<int64_t> group = file.at("program/groups/" + std::to_string(g)).int64s();
-        program.groups.push_back({group[0], group[1], group[2], group[3], group[4], group[5]});
+        program.groups.push_back({group[0], group[1], group[2], group[3], group[4], group[5], group[6]});
     }
     for (int i = 0; file.has("program/ropes/" + std::to_string(i)); ++i) {
         const std::vector<double> table = file.at("program/ropes/" + std::to_string(i)).doubles();
@@ -118,8 +118,7 @@ void add_plain(Weights& weights, Format format, const Array& data, int64_t membe
     }
 }
 
-void add_float8(const CaseFile& file, Weights& weights, const std::string& under) {
-    const Array& codes = file.at(under + "fp8");
+void add_float8(const CaseFile& file, Weights& weights, const std::string& under, const Array& codes) {
     const Array& scales = file.at(under + "scales");
     const int64_t members = members_of(file, under);
     const int64_t rows = codes.shape[0] / members;
@@ -150,11 +149,9 @@ void pack_weight(const CaseFile& file, Weights& weights, int64_t index, const In
 }
 
 void add_weights(const CaseFile& file, Weights& weights) {
-    const std::pair<const char*, Format> formats[] = {{"f32", Format::kF32},
-                                                      {"f16", Format::kF16},
-                                                      {"bf16", Format::kBF16},
-                                                      {"fp8", Format::kFloat8},
-                                                      {"codes", Format::kInteger}};
+    const std::pair<const char*, Format> formats[] = {
+        {"f32", Format::kF32},    {"f16", Format::kF16},      {"bf16", Format::kBF16},
+        {"fp8", Format::kFloat8}, {"nvfp4", Format::kFloat8}, {"codes", Format::kInteger}};
     std::map<int64_t, IntegerMatrix> integers;
     for (int64_t i = 0;; ++i) {
         const std::string under = "weights/" + std::to_string(i) + "/";
@@ -164,7 +161,7 @@ void add_weights(const CaseFile& file, Weights& weights) {
         const Array& data = file.at(under + found->first);
         const int64_t members = members_of(file, under);
         if (found->second == Format::kFloat8) {
-            add_float8(file, weights, under);
+            add_float8(file, weights, under, data);
             continue;
         }
         if (found->second != Format::kInteger) {
