@@ -20,7 +20,7 @@ from llmd.api import (
 from tests.golden.models.catalog import tiny_model
 from tests.golden.mutations import Mutation, drop_correction, rotate_other_pairs, swap_gates_of_experts
 
-NAMES = ("deepseek-v4", "deepseek-v4-odd", "deepseek-v4-published")
+NAMES = ("deepseek-v4", "deepseek-v4-odd", "deepseek-v4-published", "deepseek-v4-some-experts")
 YARN = {name: dict(tiny_model(name).config.get("rope_scaling") or {}) for name in NAMES}
 
 

@@ -30,6 +30,7 @@ TENSORS: Mapping[str, Any] = {
     "exact": np.array([1.5, 0.25], np.float32),
     "logs": np.array([0.5, -1.25, 2.75], np.float32),
     "stack": DRAWN.reshape(2, 4, 64),
+    "table": np.array([[0, 4], [3, 1]], np.int64),
     **{f"experts.{number}.w": DRAWN[4 * number :][:4] for number in range(2)},
     "blocks_blocks": np.arange(2 * 3 * 2 * 16, dtype=np.uint8).reshape(2, 3, 2, 16),
     "blocks_scales": np.arange(120, 132, dtype=np.uint8).reshape(2, 3, 2),
@@ -115,6 +116,19 @@ def test_codes_and_scales_are_written_as_they_were(checkpoint: Checkpoint) -> No
     for end in ("_blocks", "_scales"):
         found = np.stack(list(reader_of(checkpoint, tensor, "mxfp4")(f"new{end}")))
         assert np.array_equal(found, TENSORS[f"blocks{end}"])
+
+
+def test_integers_are_copied_if_they_are_in_range(checkpoint: Checkpoint) -> None:
+    def table(below: int) -> TensorReader:
+        ref = TensorRef("table", (2, 2), integers_below=below)
+        part = MappedPart(ref, msgspec.structs.replace(ref, name="new"))
+        return reader_of(checkpoint, MappedTensor(part.target, frozenset(), (part,)), "i32")
+
+    (found,) = table(5)("new")
+    assert found.dtype == np.int32
+    assert np.array_equal(found, TENSORS["table"])
+    with pytest.raises(CheckpointError, match=r"table: has numbers in 0\.\.4, expected 0\.\.3"):
+        list(table(4)("new"))
 
 
 def test_rates_become_negative_and_logarithms_again(tmp_path: Path, checkpoint: Checkpoint) -> None:

@@ -20,6 +20,8 @@ from llmd.models.new_weights import Layout, NewTensor, write_header, write_tenso
         (NewTensor("a", "q4_0", (2, 3, 32)), 6 * 18),
         (NewTensor("a", "f16", (0, 4)), 0),
         (NewTensor("a", "u8", (3, 2, 16)), 96),
+        (NewTensor("a", "i32", (3, 5)), 60),
+        (NewTensor("a", "i64", (3, 5)), 120),
     ],
 )
 def test_a_tensor_takes_the_bytes_of_its_format(tensor: NewTensor, num_bytes: int) -> None:

@@ -28,11 +28,14 @@ from tests.golden.models.catalog import tiny_model
 VALUES = np.random.default_rng(2).standard_normal((6, 64)).astype(np.float32)
 BITS = (VALUES.view(np.uint32) >> 16).astype(np.uint16)
 BAD = np.array([[1.0, np.inf]], np.float32)
+TABLE = np.array([[4, 0], [3, 1]], np.int64)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    write_safetensors(tmp_path / "model.safetensors", {"w": VALUES, "b": BITS, "bad": BAD}, {})
+    write_safetensors(
+        tmp_path / "model.safetensors", {"w": VALUES, "b": BITS, "bad": BAD, "table": TABLE}, {}
+    )
     return tmp_path / "model.safetensors"
 
 
@@ -275,3 +278,20 @@ def test_advice_names_the_bytes_of_the_members_that_are_meant(
     else:
         parts = [("experts", 2 * size, 4 * size)]
     assert calls == [(*part, True) for part in parts] + [(*part, False) for part in parts]
+
+
+def test_integers_are_read_as_numbers_or_as_stored(source: CheckpointSource) -> None:
+    ref = TensorRef("table", (2, 2), integers_below=5)
+    read = source.read(Weight(ref, "f32")).data
+    assert read.dtype == np.float32
+    assert not read.flags.writeable
+    np.testing.assert_array_equal(read, TABLE)
+    stored = source.integers(ref)
+    assert stored.dtype == np.int64
+    np.testing.assert_array_equal(stored, TABLE)
+
+
+def test_integers_out_of_range_are_refused(source: CheckpointSource) -> None:
+    ref = TensorRef("table", (2, 2), integers_below=4)
+    with pytest.raises(CheckpointError, match=r"table: has numbers in 0\.\.4, expected 0\.\.3"):
+        source.read(Weight(ref, "f32"))

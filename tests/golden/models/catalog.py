@@ -45,7 +45,7 @@ CASES: tuple[TinyModel, ...] = (
 )
 
 NOT_ON_CARDS = tuple(case for case in (*CASES, *fp8.FP8_CASES) if case.config["model_type"] == DEEPSEEK_V4)
-"""Those that no graphics card runs yet, and that are not converted."""
+"""Those that no graphics card runs yet."""
 
 ROUNDED_ON_CARDS = tuple(
     case for case in (*fp8.FP8_CASES, *nvfp4.NVFP4_CASES) if "index_topk" not in case.config

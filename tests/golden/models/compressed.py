@@ -1,7 +1,8 @@
 """Models with compressed attention and hyper-connections: DeepSeek-V4.
 
 Strides are short, so that prompts have several vectors that stand for as many tokens, and fewer vectors are
-chosen than there are. There are many index heads, so that hardly any score is 0.
+chosen than there are. There are many index heads, so that hardly any score is 0. The last two models have
+only what GGUF files can state, which has no other strides than 4 and 128: all experts or some of them.
 """
 
 from __future__ import annotations
@@ -110,5 +111,21 @@ CASES = (
         ),
         dtype="f16",
         seed=1,
+    ),
+    TinyModel(
+        "deepseek-v4-some-experts",
+        as_published(
+            compress_ratios=[4, 0, 128, 4],
+            num_hash_layers=2,
+            rope_scaling={
+                "type": "yarn",
+                "factor": 4.0,
+                "original_max_position_embeddings": 32,
+                "beta_fast": 24.0,
+                "beta_slow": 2.0,
+            },
+        ),
+        dtype="bf16",
+        seed=3,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from llmd.api.compressed_ops import Compress
 from llmd.api.latent_ops import HeadLinear
 from llmd.api.ops import Op
 from llmd.api.plan import ModelPlan
@@ -25,6 +26,8 @@ def _of_op(op: Op, architecture: str) -> Iterator[tuple[str, Shape]]:
         case HeadLinear(weight=ref):
             members, *axes = ref.shape
             yield ref.name, (members * axes[0], axes[1])
+        case Compress(bias=ref):
+            yield ref.name, (op.stride, ref.shape[0] // op.stride)
         case GatedDelta() if architecture in RATES_HAVE_AXES:
             yield op.rates.name, (1, 1, op.heads, 1)
         case TokenShift() if len(op.shares) > 1:

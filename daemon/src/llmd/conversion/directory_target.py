@@ -60,11 +60,6 @@ class DirectoryTarget:
                 f"{source.path}: the model also processes images or audio, but llmd converts only text models",
                 hint="give a TARGET that ends in .gguf: such files contain only the text part",
             )
-        if any(ref.integers_below is not None for ref in source.model.plan.tensor_refs()):
-            raise UnsupportedModelError(
-                f"{source.path}: llmd reads this model, but does not write its tables of the experts of tokens yet",
-                hint="keep the directory as it is, llmd serves it",
-            )
         return source.plan_of(_stated(source, keeps_mxfp4=_keeps_mxfp4(source, quant)))
 
     def formats(

@@ -9,6 +9,7 @@ import msgspec
 
 from llmd.api.errors import ConfigError
 from llmd.api.expert_ops import Router
+from llmd.api.stream_ops import StreamWeights
 from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format, Weight
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.tensor_reader import TensorReader
@@ -20,6 +21,14 @@ READ_BY_ROW: Format = "q8_0"
 """Format of the embedding and the head if matrices are quantised, because their errors affect every token."""
 UNFIT: Format = "f16"
 """Format of matrices whose rows are not whole blocks, or whose format GGUF files do not have."""
+EXACT_OPS = ({Router.kind}, {StreamWeights.kind})
+"""Kinds of the only op that uses a matrix which GGUF files have as f32."""
+TABLE_OF_GGUF, TABLE_OF_DIRECTORY = "i32", "i64"
+"""Formats of tables of integers: llama.cpp needs the first, and transformers has the second."""
+
+
+TensorMap = Mapping[str, MappedTensor]
+"""The tensors of the target by name."""
 
 
 class Formats(msgspec.Struct, frozen=True):
@@ -32,8 +41,18 @@ class Formats(msgspec.Struct, frozen=True):
 
 
 def is_small(tensor: MappedTensor) -> bool:
-    """Whether a tensor is no matrix, or only that of a router: GGUF files have it as f32."""
-    return not tensor.ref.is_matrix or tensor.ref.whole_shape[-2] == 1 or tensor.ops == {Router.kind}
+    """Whether a tensor is no matrix, or only that of a router or of streams: GGUF files have it as f32."""
+    return not tensor.ref.is_matrix or tensor.ref.whole_shape[-2] == 1 or tensor.ops in EXACT_OPS
+
+
+def _apart(tensor_map: TensorMap) -> tuple[TensorMap, TensorMap]:
+    """Return the tensors that are weights, and the tables of integers."""
+    weights = {name: tensor for name, tensor in tensor_map.items() if tensor.ref.integers_below is None}
+    return weights, {name: tensor for name, tensor in tensor_map.items() if name not in weights}
+
+
+def _with_tables(of_weights: Formats, tables: Mapping[str, Format]) -> Formats:
+    return Formats({**of_weights.by_name, **tables}, of_weights.notices)
 
 
 def stored_formats(checkpoint: Checkpoint, tensor: MappedTensor) -> list[Format]:
@@ -41,7 +60,7 @@ def stored_formats(checkpoint: Checkpoint, tensor: MappedTensor) -> list[Format]
     return [checkpoint.tensors[part.source.name].format or "" for part in tensor.parts]
 
 
-def main_format(checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor]) -> Format:
+def main_format(checkpoint: Checkpoint, tensor_map: TensorMap) -> Format:
     """Return the format of most bytes of the matrices."""
     counts: Counter[Format] = Counter()
     for tensor in tensor_map.values():
@@ -52,7 +71,7 @@ def main_format(checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor]) 
 
 def formats_of_directory(
     checkpoint: Checkpoint,
-    tensor_map: Mapping[str, MappedTensor],
+    tensor_map: TensorMap,
     quant: Format | None,
     *,
     narrows: bool,
@@ -63,11 +82,37 @@ def formats_of_directory(
     Other blocks become f16 unless ``quant`` says otherwise.
 
     With ``narrows``, vectors and routers get the format of the matrices if this loses nothing. GGUF files
-    store them as f32, whatever they were before.
+    store them as f32, whatever they were before. Tables of integers stay as they are, but become i64 with
+    ``narrows``.
 
     Raises:
         ConfigError: ``quant`` is not a plain format.
     """
+    weights, tables = _apart(tensor_map)
+    of_weights = _weights_of_directory(checkpoint, weights, quant, narrows=narrows, kept=kept)
+    return _with_tables(
+        of_weights,
+        {
+            name: TABLE_OF_DIRECTORY if narrows else _stored_integers(checkpoint, table)
+            for name, table in tables.items()
+        },
+    )
+
+
+def _stored_integers(checkpoint: Checkpoint, table: MappedTensor) -> Format:
+    """Return the format of integers in the source."""
+    return checkpoint.tensors[table.parts[0].source.name].dtype.lower()
+
+
+def _weights_of_directory(
+    checkpoint: Checkpoint,
+    tensor_map: TensorMap,
+    quant: Format | None,
+    *,
+    narrows: bool,
+    kept: Format | None,
+) -> Formats:
+    """Choose the formats of tensors that are no tables of integers: see `formats_of_directory`."""
     if quant is not None:
         _check_plain(quant)
         return Formats(dict.fromkeys(tensor_map, quant))
@@ -106,14 +151,19 @@ def _check_plain(quant: Format) -> None:
         )
 
 
-def formats_of_gguf(
-    checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor], quant: Format | None
-) -> Formats:
-    """Choose formats for GGUF: matrices keep theirs or become ``quant``; llama.cpp needs vectors in f32.
+def formats_of_gguf(checkpoint: Checkpoint, tensor_map: TensorMap, quant: Format | None) -> Formats:
+    """Choose formats for GGUF: matrices keep theirs or become ``quant``; llama.cpp needs vectors in f32, and
+    tables of integers in i32.
 
     Raises:
         ConfigError: llmd does not write ``quant``, or the matrices are quantised already.
     """
+    weights, tables = _apart(tensor_map)
+    return _with_tables(_weights_of_gguf(checkpoint, weights, quant), dict.fromkeys(tables, TABLE_OF_GGUF))
+
+
+def _weights_of_gguf(checkpoint: Checkpoint, tensor_map: TensorMap, quant: Format | None) -> Formats:
+    """Choose the formats of tensors that are no tables of integers: see `formats_of_gguf`."""
     known = (*PLAIN_FORMATS, *QUANTIZERS)
     if quant is not None and quant not in known:
         raise ConfigError(

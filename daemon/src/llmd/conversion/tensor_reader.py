@@ -13,6 +13,7 @@ from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format, TensorRef, W
 from llmd.conversion.tensor_map import MappedPart, MappedTensor
 from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.gguf_quantization import quantize_to_blocks
+from llmd.models.new_weights import INTEGERS
 from llmd.models.plain_formats import Float32, from_float32, to_float32
 from llmd.models.split_formats import CODES, SCALES, split_blocks
 from llmd.models.weight_source import CheckpointSource, plain_numbers
@@ -37,7 +38,8 @@ class TensorReader:
         The name of a tensor of codes or of scales of blocks ends in `CODES` or `SCALES`.
 
         Raises:
-            CheckpointError: a value does not fit the format, or the file has shrunk.
+            CheckpointError: a value does not fit the format, an integer is out of range, or the file has
+                shrunk.
         """
         piece = next((end for end in (CODES, SCALES) if name.endswith(end)), "")
         whole = name.removesuffix(piece)
@@ -62,6 +64,8 @@ class TensorReader:
 
     def _content(self, tensor: MappedTensor, target: Format) -> Array:
         """Return a tensor that is no stack."""
+        if target in INTEGERS:
+            return self._source.integers(tensor.parts[0].source).astype(INTEGERS[target], copy=False)
         contents = [self._read(part, target) for part in tensor.parts]
         if len(contents) == 1 and not tensor.ref.is_transposed:
             return contents[0]

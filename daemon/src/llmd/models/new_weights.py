@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +20,9 @@ Read = Callable[[str], Iterable[NDArray[np.generic]]]
 
 BYTES: Format = "u8"
 """Of tensors that hold only codes or only scales."""
+
+INTEGERS: Mapping[Format, str] = {"i32": "<i4", "i64": "<i8"}
+"""The NumPy types of integers, which only tables have (`TensorRef.integers_below`)."""
 
 
 class NewTensor(msgspec.Struct, frozen=True):
@@ -38,6 +41,8 @@ class NewTensor(msgspec.Struct, frozen=True):
     def num_bytes(self) -> int:
         if self.format == BYTES:
             return math.prod(self.shape)
+        if self.format in INTEGERS:
+            return math.prod(self.shape) * np.dtype(INTEGERS[self.format]).itemsize
         if self.format in PLAIN_FORMATS:
             return math.prod(self.shape) * STORED_DTYPES[self.format].itemsize
         return math.prod(self.shape[:-1]) * block_bytes(self.format, self.shape[-1])

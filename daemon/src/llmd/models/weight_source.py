@@ -121,6 +121,23 @@ class CheckpointSource:
         """
         return self._part(find_tensor(ref, self._checkpoint), ref)
 
+    def integers(self, ref: TensorRef) -> NDArray[np.generic]:
+        """Return a table of integers as stored. See `TensorRef.integers_below`.
+
+        Raises:
+            CheckpointError: the tensor is missing or contradicts ``ref``, its file has shrunk, or an integer
+                is out of range.
+        """
+        tensor, stored, below = find_tensor(ref, self._checkpoint), self.view(ref), ref.integers_below
+        if below is not None and stored.size and not 0 <= stored.min() <= stored.max() < below:
+            raise CheckpointError(
+                f"has numbers in {stored.min()}..{stored.max()}, expected 0..{below - 1}",
+                file=str(tensor.file),
+                tensor=tensor.name,
+                hint="the weights may be damaged; copy them again",
+            )
+        return stored
+
     def read(self, weight: Weight) -> WeightData:
         """Return a weight: mapped if stored as requested, plain and aligned; else decoded, converted or
         quantised.
@@ -131,7 +148,9 @@ class CheckpointSource:
         """
         tensor, ref = find_tensor(weight.ref, self._checkpoint), weight.ref
         if ref.integers_below is not None:
-            return WeightData(weight.format, _read_integers(self.view(ref), ref.integers_below, tensor))
+            numbers = self.integers(ref).astype(np.float32)
+            numbers.flags.writeable = False
+            return WeightData(weight.format, numbers)
         assert tensor.format is not None
         is_turned = ref.is_transposed and tensor.format not in PLAIN_FORMATS
         as_stored = ref.as_stored if is_turned else ref
@@ -224,24 +243,6 @@ class CheckpointSource:
             # A header of odd length leaves the data unaligned; only then does the stored format need a copy.
             return WeightData(wanted, np.require(convert(data, stored, wanted), requirements=("A", "C")))
         return quantize(data, wanted, stored, self._quantizer)
-
-
-def _read_integers(stored: NDArray[np.generic], below: int, tensor: TensorInfo) -> Float32:
-    """Return integers as float32.
-
-    Raises:
-        CheckpointError: one is out of range.
-    """
-    if stored.size and not 0 <= stored.min() <= stored.max() < below:
-        raise CheckpointError(
-            f"has numbers in {stored.min()}..{stored.max()}, expected 0..{below - 1}",
-            file=str(tensor.file),
-            tensor=tensor.name,
-            hint="the weights may be damaged; copy them again",
-        )
-    numbers = stored.astype(np.float32)
-    numbers.flags.writeable = False
-    return numbers
 
 
 def _check_exponents(scales: NDArray[np.uint8], tensor: TensorInfo) -> None:
