@@ -17,8 +17,10 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type
 from numpy.typing import NDArray
 
+from tests.golden.compressed_tensors import DEEPSEEK_V4
 from tests.golden.delta_tensors import STATE_NORM
 from tests.golden.gemma4_tensors import GEMMA4
+from tests.golden.gguf_compressed import add_compressed_keys, converted_tensors
 from tests.golden.gguf_deltas import add_delta_keys, with_converted_deltas
 from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
 from tests.golden.gguf_gemma4 import add_gemma4_keys, rope_divisors, with_converted_names
@@ -43,6 +45,7 @@ ARCHITECTURES = {
     "deepseek_v2": "deepseek2",
     "deepseek_v3": "deepseek2",
     "deepseek_v32": "deepseek32",
+    DEEPSEEK_V4: "deepseek4",
     "glm_moe_dsa": "glm-dsa",
     "gpt_oss": "gpt-oss",
     "granitemoehybrid": "granitehybrid",
@@ -100,7 +103,8 @@ def write_gguf(
     change_keys(writer, changes or {})
     for name, tensor in tensors.items():
         wanted = stored_type(case, name, tensor, kind)
-        writer.add_tensor(name, gguf.quants.quantize(tensor, wanted), raw_dtype=wanted)
+        content = tensor if wanted == Type.I32 else gguf.quants.quantize(tensor, wanted)
+        writer.add_tensor(name, content, raw_dtype=wanted)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -119,12 +123,16 @@ ALWAYS_F32 = (
     "ssm_norm.weight",
     "ffn_gate_inp.weight",
     "time_mix_lerp_fused.weight",
+    "_ape.weight",
+    "_fn.weight",
 )
 """Ends of the names of tensors that are in float32 whatever the format of the matrices."""
 
 
 def stored_type(case: TinyModel, name: str, tensor: Array, kind: Type | None) -> Type:
     """The type of a tensor in a file whose matrices are of ``kind``."""
+    if tensor.dtype == np.int32:
+        return Type.I32
     if tensor.ndim == 1 or name.endswith(ALWAYS_F32):
         return Type.F32
     is_mxfp4 = case.is_quantised and "_exps" in name
@@ -145,6 +153,8 @@ def change_keys(writer: gguf.GGUFWriter, changes: Mapping[str, Any]) -> None:
 def gguf_tensors(case: TinyModel) -> Tensors:
     """The tensors by their names in the file."""
     config = case.config
+    if config["model_type"] == DEEPSEEK_V4:
+        return converted_tensors(dict(draw_tensors(case)))
     known = gguf.MODEL_ARCH_NAMES.items()
     named = NAMED_AS.get(architecture_of(config), architecture_of(config))
     arch = next(number for number, name in known if name == named)
@@ -224,8 +234,8 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     writer.add_context_length(config.get("max_position_embeddings", CONTEXT_LEN))
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(num_layers(config))
-    if architecture in WITHOUT_POSITIONS:
-        WITHOUT_POSITIONS[architecture](writer, config)
+    if architecture in WITH_OTHER_KEYS:
+        WITH_OTHER_KEYS[architecture](writer, config)
         return
     if "intermediate_size" in config:
         writer.add_feed_forward_length(_feed_forward_lengths(config))
@@ -263,7 +273,13 @@ def _add_mamba2(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     add_space_keys(writer, config)
 
 
-WITHOUT_POSITIONS = {"mamba2": _add_mamba2, "rwkv7": add_rwkv_keys, "kimi-linear": add_kimi_keys}
+WITH_OTHER_KEYS = {
+    "mamba2": _add_mamba2,
+    "rwkv7": add_rwkv_keys,
+    "kimi-linear": add_kimi_keys,
+    "deepseek4": add_compressed_keys,
+}
+"""What writes all but the first keys of a file, by architecture."""
 
 
 def _feed_forward_lengths(config: Mapping[str, Any]) -> int | list[int]:

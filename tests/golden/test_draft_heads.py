@@ -15,7 +15,7 @@ from tests.golden.draft_heads import NUM_BYTES, draft_names, write_with_draft_he
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.gguf_layout import Tensors, architecture_of, num_layers, write_gguf
-from tests.golden.models.catalog import NOT_ON_CARDS, tiny_model
+from tests.golden.models.catalog import tiny_model
 from tests.golden.models.fp8 import WITH_FP4_EXPERTS
 from tests.golden.models.tiny import TinyModel
 from tests.golden.tensors import draw_tensors
@@ -24,13 +24,11 @@ BOUND = 1e-9
 FAMILIES = [
     *("glm4-moe", "qwen3-next", "qwen3-5", "qwen3-5-moe"),
     *("deepseek-v3", "glm4-moe-lite", "deepseek-v32", "glm-moe-dsa-shared"),
-    *("nemotron-h-moe", "nemotron-h-latent", "deepseek-v4"),
+    *("nemotron-h-moe", "nemotron-h-latent", "deepseek-v4-published"),
 ]
-IN_GGUF = [name for name in FAMILIES if tiny_model(name) not in NOT_ON_CARDS]
 GGUF_HEAD = ("nextn.eh_proj.weight", "nextn.enorm.weight", "attn_norm.weight", "attn_q.weight")
 """Tensors of the block that has the head in a GGUF file, after the last layer."""
 each_family = pytest.mark.parametrize("case", [tiny_model(name) for name in FAMILIES], ids=FAMILIES)
-each_in_gguf = pytest.mark.parametrize("case", [tiny_model(name) for name in IN_GGUF], ids=IN_GGUF)
 
 
 def write_gguf_with_draft_head(case: TinyModel, path: Path) -> Path:
@@ -94,7 +92,7 @@ def test_a_head_in_fp8_with_fp4_experts_is_left_out(
         assert logits_error(core, case, read_expected(case.name)) <= BOUND
 
 
-@each_in_gguf
+@each_family
 def test_the_head_of_a_gguf_file_is_counted_and_left_out(
     case: TinyModel, tmp_path: Path, architectures: Architectures, open_device: OpenDevice
 ) -> None:
@@ -105,7 +103,7 @@ def test_the_head_of_a_gguf_file_is_counted_and_left_out(
         assert logits_error(core, case, read_expected(case.name)) <= BOUND
 
 
-@each_in_gguf
+@each_family
 def test_a_converted_model_has_no_head_and_that_is_said(
     case: TinyModel, tmp_path: Path, architectures: Architectures
 ) -> None:

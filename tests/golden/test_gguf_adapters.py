@@ -35,8 +35,9 @@ class Everywhere(AdapterCase):
 PROJECTIONS = [f"{name}_proj" for name in ("q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up")]
 OTHER_FORMS = ("rwkv7", "rwkv7-odd", "falcon-h1", "falcon-h1-plain", "falcon-h1-tied")
 """Models whose projections llama.cpp stores in another form, or with other numbers."""
-FAMILIES = [model for model in CONVERTED if model.name not in (*OTHER_FORMS, "mamba2", "mamba2-groups")]
-"""mamba2 has no projections of these names."""
+OTHER_NAMES = ("mamba2", "mamba2-groups", "deepseek-v4-published", "deepseek-v4-some-experts")
+"""Models that have no projections of these names."""
+FAMILIES = [model for model in CONVERTED if model.name not in (*OTHER_FORMS, *OTHER_NAMES)]
 
 
 @pytest.fixture

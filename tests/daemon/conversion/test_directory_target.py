@@ -69,6 +69,19 @@ def test_the_configuration_of_gemma_4_is_that_of_transformers(
     assert int(case.config["global_head_dim"] * full["partial_rotary_factor"] / 2) == 8
 
 
+def test_the_configuration_of_deepseek_v4_has_the_fields_of_published_ones(
+    tmp_path: Path, architectures: Architectures
+) -> None:
+    case = tiny_model("deepseek-v4-some-experts")
+    found = config_of(write_gguf(case, tmp_path / "m.gguf"), tmp_path / "m", architectures)
+    assert not {"intermediate_size", "partial_rotary_factor", "rope_interleave"} & found.keys()
+    others = case.config.keys() - {"rope_scaling", "hidden_act", "bos_token_id"}
+    assert {name: found[name] for name in others} == {name: case.config[name] for name in others}
+    scaling = dict(case.config["rope_scaling"])
+    scaling["rope_type"] = scaling.pop("type")
+    assert found["rope_scaling"] == scaling | {"truncate": True}
+
+
 def test_keys_that_nothing_reads_are_left_out_of_a_directory(
     tmp_path: Path, architectures: Architectures
 ) -> None:

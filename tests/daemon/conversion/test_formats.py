@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from llmd.api import Architecture
@@ -13,9 +14,10 @@ from llmd.api.errors import ConfigError
 from llmd.conversion.formats import Formats, formats_of_directory, formats_of_gguf
 from llmd.conversion.output_plan import open_source
 from llmd.conversion.tensor_map import map_tensors
-from tests.golden.checkpoint import write_checkpoint
+from tests.golden.checkpoint import write_checkpoint, write_safetensors
 from tests.golden.converted import converted
 from tests.golden.models.catalog import tiny_model
+from tests.golden.tensors import draw_tensors
 
 Architectures = Mapping[str, Architecture]
 
@@ -104,6 +106,29 @@ def test_blocks_stay_in_another_gguf_file_and_are_not_quantised_again(
     assert counts(choose(tmp_path / "m.gguf", architectures, None)) == {"q8_0": 1, "f32": 5, "q5_1": 14}
     with pytest.raises(ConfigError, match="quantised already, as q5_1"):
         choose(tmp_path / "m.gguf", architectures, "q8_0")
+
+
+def test_tables_have_the_integers_that_each_form_needs(tmp_path: Path, architectures: Architectures) -> None:
+    case, table = tiny_model("deepseek-v4-some-experts"), "layers.0.ffn.gate.tid2eid"
+    source = write_checkpoint(case, tmp_path / "model")
+    for quant in (None, "f32", "q8_0"):
+        assert choose(source, architectures, quant).by_name[table] == "i32"
+    for quant in (None, "f32"):
+        assert choose(source, architectures, quant, narrows=False).by_name[table] == "i64"
+    tensors = dict(draw_tensors(case))
+    narrow = {name: stored.astype(np.int32) for name, stored in tensors.items() if name.endswith("tid2eid")}
+    write_safetensors(source / "model.safetensors", tensors | narrow, {})
+    assert choose(source, architectures, None, narrows=False).by_name[table] == "i32"
+    converted(source, tmp_path / "m.gguf", architectures)
+    assert choose(tmp_path / "m.gguf", architectures, None, narrows=True).by_name[table] == "i64"
+
+
+def test_matrices_that_mix_streams_are_never_rounded(tmp_path: Path, architectures: Architectures) -> None:
+    source = write_checkpoint(tiny_model("deepseek-v4-some-experts"), tmp_path / "model")
+    formats = choose(source, architectures, "q4_0").by_name
+    mixing = {name for name in formats if name.endswith("_fn")}
+    assert len(mixing) == 2 * 4 + 1
+    assert {formats[name] for name in mixing} == {"f32"}
 
 
 @pytest.mark.parametrize(

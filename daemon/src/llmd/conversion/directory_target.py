@@ -16,6 +16,7 @@ from llmd.conversion.formats import Formats, formats_of_directory
 from llmd.conversion.output_plan import OutputPlan, Source
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.text_files import text_files
+from llmd.models.gguf.deepseek4 import DEEPSEEK_V4
 from llmd.models.gguf.families import FORM_FIELDS
 from llmd.models.gguf.gemma4 import FULL
 from llmd.models.gguf.source import GgufSource
@@ -29,6 +30,8 @@ TORCH_DTYPES: Mapping[Format, str] = {"f32": "float32", "f16": "float16", "bf16"
 OLDER, NEWER = "torch_dtype", "dtype"
 """The field for the dtype of the weights: in transformers 4, and in later versions."""
 ORIGINAL_LEN = "original_max_position_embeddings"
+OTHER_WORDS = ("intermediate_size", "partial_rotary_factor")
+"""Fields that are ``moe_intermediate_size`` and ``qk_rope_head_dim`` in published configurations."""
 
 
 QUANTIZATION = "quantization_config"
@@ -153,8 +156,14 @@ def _as_gemma4(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _as_published(config: dict[str, Any]) -> dict[str, Any]:
+    """Leave out fields of DeepSeek-V4 that state in other words what published ones state."""
+    return {key: value for key, value in config.items() if key not in OTHER_WORDS}
+
+
 REWRITTEN: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "phi3": _with_rope_of_phi3,
     "gemma4_text": _as_gemma4,
+    DEEPSEEK_V4: _as_published,
 }
 """How configurations read from GGUF files become those of transformers, by ``model_type``, if they differ."""

@@ -16,6 +16,7 @@ from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.text_keys import text_keys
 from llmd.models.gguf.config import TYPE
 from llmd.models.gguf.config_keys import config_keys, stored_architecture
+from llmd.models.gguf.deepseek4 import deepseek4_shapes
 from llmd.models.gguf.families import FAMILIES
 from llmd.models.gguf.fields import ARCHITECTURE
 from llmd.models.gguf.header_writer import gguf_layout
@@ -25,7 +26,7 @@ from llmd.models.gguf.rwkv7 import rwkv7_shapes, unread_tensors
 from llmd.models.gguf.state_spaces import space_shapes
 from llmd.models.gguf.tensor_names import as_stored
 from llmd.models.model_path import path_name
-from llmd.models.new_weights import NewTensor
+from llmd.models.new_weights import INTEGERS, NewTensor
 
 FILE_TYPES: Mapping[Format, int] = {
     "f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "bf16": 32, "mxfp4": 38,
@@ -60,7 +61,7 @@ class GgufTarget:
         rope = rope_keys(source.model.config, source.plan)
         text = text_keys(source.path, plan.vocab_size)
         stated = config_keys(source.plan, source.text_config) | dict(rope.keys)
-        shapes = {**space_shapes(plan), **kimi_shapes(plan), **rwkv7_shapes(plan)}
+        shapes = {**space_shapes(plan), **kimi_shapes(plan), **rwkv7_shapes(plan), **deepseek4_shapes(plan)}
         tensors = tuple(
             NewTensor(name, formats.by_name[name], shapes.get(name) or _stored_shape(tensor.ref))
             for name, tensor in tensor_map.items()
@@ -91,8 +92,9 @@ def _stored_shape(ref: TensorRef) -> tuple[int, ...]:
 
 def _general(source: Source, architecture: str, tensors: tuple[NewTensor, ...]) -> dict[str, Any]:
     """Return the keys that every GGUF file has."""
-    matrices = Counter({tensor.format: 0 for tensor in tensors})
-    for tensor in tensors:
+    weights = [tensor for tensor in tensors if tensor.format not in INTEGERS]
+    matrices = Counter({tensor.format: 0 for tensor in weights})
+    for tensor in weights:
         matrices[tensor.format] += tensor.num_bytes * (len(tensor.shape) > 1)
     main = matrices.most_common(1)[0][0]
     keys: dict[str, Any] = {

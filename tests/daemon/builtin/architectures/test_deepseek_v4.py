@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from llmd.api import CheckpointError, Compress, Rope, Router, UnsupportedModelError
 from llmd.builtin.architectures.deepseek_v4 import plan
+from llmd.builtin.architectures.plugin import llmd_architectures
+from llmd.models.open_model import open_model
+from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.compressed import as_published, deepseek_v4
 
@@ -45,8 +50,18 @@ def test_stretched_angles_are_not_scaled_unless_the_configuration_says_so() -> N
 
 
 def test_a_draft_head_is_named() -> None:
-    (left_out,) = plan(deepseek_v4(), None).left_out
-    assert (left_out.is_draft, left_out.marks) == (True, ("mtp.",))
+    left_out = plan(deepseek_v4(), None).left_out[0]
+    assert (left_out.is_draft, left_out.marks) == (True, ("mtp.", "blk.4."))
+
+
+def test_the_routing_of_images_is_left_out(tmp_path: Path) -> None:
+    case, name = tiny_model("deepseek-v4-published"), "blk.3.exp_probs_b_vl.bias"
+    path = write_gguf(
+        case, tmp_path / "m.gguf", edit=lambda tensors: tensors.update({name: np.zeros(4, np.float32)})
+    )
+    model = open_model(path, {one: found for found in llmd_architectures() for one in found.names})
+    with model.checkpoint:
+        assert model.notices == ("1 tensors for vision are left out: llmd runs only the text model",)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,15 @@ def test_sizes_are_those_of_the_configuration() -> None:
     assert keys["attention.layer_norm_rms_epsilon"] == config["rms_norm_eps"]
 
 
+def test_rows_of_deepseek_v4_are_those_of_one_stream() -> None:
+    keys = config_keys(plan("deepseek-v4-published"), {})
+    assert (keys["embedding_length"], keys["embedding_length_out"]) == (64, 2 * 64)
+    assert keys["attention.key_length"] == keys["attention.value_length"] == 32
+    assert (keys["attention.head_count_kv"], keys["attention.sliding_window"]) == (1, 24)
+    assert not {"attention.kv_lora_rank", "attention.indexer.types", "moe_latent_size"} & keys.keys()
+    assert stored_architecture(plan("deepseek-v4-published")) == "deepseek4"
+
+
 def test_layers_without_attention_have_no_heads_of_keys() -> None:
     keys = config_keys(plan("nemotron-h"), {})
     assert np.array_equal(keys["attention.head_count_kv"], [0, 0, 2, 0, 0])

@@ -92,6 +92,23 @@ def test_layers_that_differ_are_not_computed(tmp_path: Path) -> None:
         read.integer("k")
 
 
+def test_numbers_may_differ_between_layers(tmp_path: Path) -> None:
+    read = fields(
+        tmp_path,
+        ARCHITECTURE,
+        listed("llama.counts", U32, [pack("<I", n) for n in (3, 0, 4)]),
+        listed("llama.limits", F32, [pack("<f", n) for n in (7.3, 0.1)]),
+        key("llama.one", F32, pack("<f", 7.3)),
+        listed("llama.flags", BOOL, [b"\0"]),
+        listed("llama.texts", STRING, [text("x")]),
+    )
+    assert (read.numbers("counts"), read.numbers("limits")) == ([3, 0, 4], [7.3, 0.1])
+    assert (read.numbers("one"), read.numbers("absent")) == ([7.3], [])
+    for wrong in ("flags", "texts"):
+        with pytest.raises(CheckpointError, match=rf"llama.{wrong} is .*, expected numbers"):
+            read.numbers(wrong)
+
+
 def test_special_tokens_are_found_by_their_names() -> None:
     metadata = {
         "tokenizer.ggml.eos_token_id": 2,

@@ -18,6 +18,10 @@ def test_a_mixture_states_what_its_configuration_does() -> None:
     assert inner_sizes(plan("qwen3-moe"), {}) == {}
 
 
+def test_models_without_other_networks_than_experts_state_none() -> None:
+    assert inner_sizes(plan("deepseek-v4-published"), {"intermediate_size": 48}) == {}
+
+
 def test_layers_with_one_half_are_told_one_by_one() -> None:
     assert np.array_equal(inner_sizes(plan("nemotron-h"), {})[KEY], [0, 96, 0, 0, 96])
     assert np.array_equal(inner_sizes(plan("nemotron-h-moe"), {})[KEY], [0, 32, 0, 32, 0])

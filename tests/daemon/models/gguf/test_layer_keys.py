@@ -31,6 +31,14 @@ def test_the_routers_of_glm_are_described() -> None:
     assert (keys["expert_shared_count"], keys["leading_dense_block_count"]) == (2, 1)
 
 
+def test_the_routers_of_deepseek_v4_have_another_score_and_no_groups() -> None:
+    keys = layer_keys(plan("deepseek-v4-some-experts"))
+    assert (keys["expert_gating_func"], keys["expert_weights_norm"]) == (4, True)
+    assert (keys["expert_weights_scale"], keys["expert_shared_count"]) == (1.5, 1)
+    assert keys["expert_feed_forward_length"] == 48
+    assert not {"expert_group_count", "leading_dense_block_count"} & keys.keys()
+
+
 @pytest.mark.parametrize("name", ["qwen3-next", "qwen3-5"])
 def test_sizes_of_states_are_stated(name: str) -> None:
     keys = layer_keys(plan(name))

@@ -47,6 +47,14 @@ def test_a_factor_of_the_file_multiplies_yarns_own(tmp_path: Path) -> None:
     assert twice["attention_factor"] == pytest.approx(2 * found["attention_factor"])
 
 
+def test_the_yarn_of_deepseek_v4_multiplies_nothing(tmp_path: Path) -> None:
+    found = read(tmp_path, "deepseek-v4-some-experts", deepseek4__rope__scaling__attn_factor=2.0)[
+        "rope_scaling"
+    ]
+    assert "attention_factor" not in found
+    assert (found["factor"], found["beta_fast"], found["beta_slow"]) == (4.0, 24.0, 2.0)
+
+
 def test_only_the_yarn_of_gpt_oss_is_not_truncated(tmp_path: Path) -> None:
     assert read(tmp_path, "gpt-oss")["rope_scaling"]["truncate"] is False
     assert read(tmp_path, "llama-yarn-rope")["rope_scaling"]["truncate"] is True

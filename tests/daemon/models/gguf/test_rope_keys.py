@@ -117,3 +117,24 @@ def test_layers_of_gemma_4_turn_other_parts_of_heads() -> None:
     divisors = found.tensors["rope_freqs.weight"]
     assert divisors[:8] == pytest.approx(1.0)
     assert set(divisors[8:].tolist()) == {float(np.float32(1e30))}
+
+
+def test_layers_of_deepseek_v4_that_compress_have_another_base_and_the_scaling() -> None:
+    keys = keys_of("deepseek-v4-some-experts").keys
+    assert (keys["rope.freq_base"], keys["attention.compress_rope_freq_base"]) == (10000.0, 40000.0)
+    assert keys["rope.dimension_count"] == 16
+    assert (keys["rope.scaling.type"], keys["rope.scaling.factor"]) == ("yarn", 4.0)
+    assert keys["rope.scaling.original_context_length"] == 32
+    assert "rope.scaling.attn_factor" not in keys
+    plain = keys_of("deepseek-v4-some-experts", compress_rope_theta=None, rope_scaling=None).keys
+    assert plain["attention.compress_rope_freq_base"] == 160000.0
+    assert "rope.scaling.type" not in plain
+
+
+def test_both_ropes_of_deepseek_v4_may_be_stated_apart() -> None:
+    scaling = tiny_model("deepseek-v4-some-experts").config["rope_scaling"]
+    yarn = {**scaling, "rope_type": "yarn", "rope_theta": 40000.0}
+    both = {"main": {"rope_type": "default", "rope_theta": 10000.0}, "compress": yarn}
+    unstated = dict.fromkeys(("rope_theta", "compress_rope_theta", "rope_scaling"))
+    apart = keys_of("deepseek-v4-some-experts", rope_parameters=both, **unstated)
+    assert apart == keys_of("deepseek-v4-some-experts")

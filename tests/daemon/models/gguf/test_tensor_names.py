@@ -23,7 +23,7 @@ NAMES = (
     "olmo2",
 )
 MIXTURES = ("mixtral", "qwen2-moe", "qwen3-moe", "olmoe", "glm4-moe", "gpt-oss", "qwen3-5", "qwen3-5-moe")
-LATENTS = ("deepseek-v2-lite", "deepseek-v3")
+LATENTS = ("deepseek-v2-lite", "deepseek-v3", "deepseek-v4-published")
 FAMILIES = [case for case in CASES if case.name in (*NAMES, *MIXTURES, *LATENTS)]
 ENCODER = TinyModel("bert", bert())
 

@@ -42,6 +42,8 @@ DEFAULT_ROTATED_SHARE = 64 / 512
 EXPERTS = "ffn.experts.*"
 SCORES: dict[str, Score] = {"sqrtsoftplus": "sqrt_softplus", "softmax": "softmax", "sigmoid": "sigmoid"}
 DEFAULTS = {"rms_norm_eps": 1e-6, "max_position_embeddings": 1 << 20}
+VISION = LeftOut("vision", ("vision.", "aligner.", "image_", "ffn.gate.bias_vl", "exp_probs_b_vl."))
+"""Tensors of models that also see, among them the routing of tokens of images."""
 
 
 class _RopePair(msgspec.Struct, frozen=True):
@@ -97,7 +99,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         max_context_len=pair.compressed.max_context_len,
         groups=compressed_groups(attention, shape.head_dim),
         parts=tuple(parts),
-        left_out=(LeftOut("a draft head", ("mtp.",), is_draft=True),),
+        left_out=(LeftOut("a draft head", ("mtp.", f"blk.{shape.num_layers}."), is_draft=True), VISION),
     )
 
 

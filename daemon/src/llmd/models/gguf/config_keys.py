@@ -11,6 +11,8 @@ from llmd.api.errors import UnsupportedModelError
 from llmd.api.ops import Add, Attention, Embed, Head, Norm, Op
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
+from llmd.models.gguf.deepseek4 import DEEPSEEK_V4
+from llmd.models.gguf.deepseek4_names import DEEPSEEK4
 from llmd.models.gguf.families import FAMILIES, PERIODS, SCALE, is_sliding, period_of
 from llmd.models.gguf.fields import PATTERN, WINDOW
 from llmd.models.gguf.indexer_keys import indexer_keys
@@ -37,6 +39,7 @@ SAME_PROGRAM: Mapping[str, str] = {
     "deepseek_v3": "deepseek2",
     "glm4_moe_lite": "deepseek2",
     "deepseek_v32": "deepseek32",
+    DEEPSEEK_V4: DEEPSEEK4,
     "glm_moe_dsa": "glm-dsa",
     KIMI: "kimi-linear",
 }
@@ -53,6 +56,8 @@ OTHER_EPSILON = ("nemotron_h", RWKV7)
 
 STATE_LAYERS = ("granitemoehybrid", "nemotron_h", KIMI)
 """Architectures whose files state the heads of keys of each layer, 0 where it has no attention."""
+
+KEY_AND_VALUE = ("attention.key_length", "attention.value_length")
 
 Kind = TypeVar("Kind", bound=Op)
 
@@ -86,7 +91,7 @@ def config_keys(plan: ModelPlan, config: Config) -> dict[str, Value]:
     epsilon = "layer_norm" if plan.architecture in OTHER_EPSILON else "layer_norm_rms"
     keys: dict[str, Value] = {
         "context_length": plan.context_len,
-        "embedding_length": plan.hidden_size,
+        "embedding_length": _first(plan, Embed).table.view_shape[-1],
         "block_count": plan.num_layers,
         "vocab_size": plan.vocab_size,
         f"attention.{epsilon}_epsilon": _first(plan, Norm).eps,
@@ -108,11 +113,13 @@ def _heads(plan: ModelPlan) -> dict[str, Value]:
         "attention.head_count_kv": np.array(each, np.uint32)
         if plan.architecture in STATE_LAYERS
         else attention.kv_heads,
-        **(
-            latent_keys(plan) | indexer_keys(plan)
-            or {"attention.key_length": attention.head_dim, "attention.value_length": attention.head_dim}
-        ),
+        **(_latent(plan) or dict.fromkeys(KEY_AND_VALUE, attention.head_dim)),
     }
+
+
+def _latent(plan: ModelPlan) -> dict[str, Value]:
+    """Return the keys of latent attention, which files of DeepSeek-V4 do not have: keys are values there."""
+    return {} if plan.architecture == DEEPSEEK_V4 else latent_keys(plan) | indexer_keys(plan)
 
 
 def _windows(plan: ModelPlan) -> dict[str, Value]:

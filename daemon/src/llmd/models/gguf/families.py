@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from llmd.models.gguf.deepseek4 import DEEPSEEK_V4, deepseek4_fields
+from llmd.models.gguf.deepseek4_names import DEEPSEEK4
 from llmd.models.gguf.fields import PATTERN, WINDOW, GgufFields, head_dim
 from llmd.models.gguf.gemma4 import gemma4_fields
 from llmd.models.gguf.indexers import sparse_fields
@@ -292,6 +294,7 @@ FAMILIES: Mapping[str, Family] = {
     "deepseek32": Family(
         "DeepseekV32", "deepseek_v32", sparse_fields, interleaved=True, mixes=True, form=_SPLIT
     ),
+    DEEPSEEK4: Family("DeepseekV4", DEEPSEEK_V4, deepseek4_fields, interleaved=True, mixes=True),
     "glm-dsa": Family("GlmMoeDsa", "glm_moe_dsa", sparse_fields, interleaved=True, mixes=True, form=_SPLIT),
     "qwen3next": Family(
         "Qwen3Next", "qwen3_next", _qwen3_next, mixes=True, form={**_RATES, "fused_qkvz": False}

@@ -119,6 +119,20 @@ class GgufFields(MetadataFields):
             raise self.contradict(f"has {len(values)} values for {num_layers} layers", key)
         return values
 
+    def numbers(self, key: str) -> list[int | float]:
+        """Return the numbers of a list, or a single one; none if the key is missing.
+
+        A float32 is returned as its shortest decimal.
+        """
+        value = super()._get(key, None)
+        values = value.tolist() if isinstance(value, np.ndarray) else [value]
+        if value is None:
+            return []
+        if any(isinstance(one, bool) or not isinstance(one, int | float) for one in values):
+            raise self._wrong(key, value, "numbers")
+        is_short = isinstance(value, np.ndarray) and value.dtype == np.float32
+        return [float(str(one)) for one in value] if is_short else values
+
     def _get(self, key: str, default: Any) -> Any:
         """Return the value; of a list, the one that all layers share that have such a part; others have 0. If
         it varies, return the first.

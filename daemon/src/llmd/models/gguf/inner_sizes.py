@@ -10,11 +10,14 @@ from llmd.api.expert_ops import Experts
 from llmd.api.ops import Glu, Linear
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.plugins import Config
+from llmd.models.gguf.deepseek4 import DEEPSEEK_V4
 from llmd.models.gguf.layer_keys import has_experts
 from llmd.models.gguf.metadata import Value
 from llmd.models.gguf.rwkv7 import RWKV7
 
 KEY = "feed_forward_length"
+EXPERTS_ONLY = (DEEPSEEK_V4,)
+"""Architectures whose layers have no other networks than experts, whose width another key states."""
 ONE_HALF = ("nemotron_h", "mamba2")
 """Architectures whose layers may have no feed-forward network. Their files state the width for each layer,
 or 0 if none has one.
@@ -33,6 +36,8 @@ def inner_sizes(plan: ModelPlan, config: Config) -> dict[str, Value]:
         widths = {part.layer: _width(part) for part in plan.parts if part.kind == "ffn"}
         each = [widths.get(layer, 0) for layer in range(plan.num_layers)]
         return {KEY: np.array(each, np.uint32) if widths else 0}
+    if plan.architecture in EXPERTS_ONLY:
+        return {}
     if has_experts(plan):
         stated = config.get("intermediate_size")
         return {KEY: stated} if stated else {}

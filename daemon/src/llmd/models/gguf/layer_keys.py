@@ -5,20 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
 
-from llmd.api.expert_ops import Experts, Router
+from llmd.api.expert_ops import Experts, Router, Score
 from llmd.api.ops import Activate, Glu, Linear, Op
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta
+from llmd.models.gguf.deepseek4 import DEEPSEEK_V4, deepseek4_keys
 from llmd.models.gguf.families import period_of
 from llmd.models.gguf.gemma4 import GEMMA4, gemma4_keys
 from llmd.models.gguf.kimi_linear import KIMI, kimi_keys
 from llmd.models.gguf.metadata import Value
-from llmd.models.gguf.mixtures import EXPERTS, GATING, SIGMOID, SOFTMAX
+from llmd.models.gguf.mixtures import EXPERTS, GATING, SIGMOID, SOFTMAX, SQRT_SOFTPLUS
 from llmd.models.gguf.rwkv7 import rwkv7_keys
 from llmd.models.gguf.state_spaces import space_keys
 
@@ -41,17 +42,19 @@ STATE_INNER = (
     "qwen3_5_moe",
     "nemotron_h",
     GEMMA4,
+    DEEPSEEK_V4,
 )
 """Architectures whose files state the width between the matrices of an expert; in others, it is that of
 feed-forward networks."""
-STATE_ROUTERS = (*OF_DEEPSEEK, "nemotron_h")
+STATE_ROUTERS = (*OF_DEEPSEEK, "nemotron_h", DEEPSEEK_V4)
 """Architectures whose files state how routers choose and weigh experts."""
 DENSE_FIRST = OF_DEEPSEEK
 """Architectures whose first layers may have no experts."""
 ONE_SHARED = ("nemotron_h",)
 """Architectures whose files state the width of shared experts and that there is one."""
-COUNT_SHARED = OF_DEEPSEEK
+COUNT_SHARED = (*OF_DEEPSEEK, DEEPSEEK_V4)
 """Architectures whose files state how many shared experts there are, not their width."""
+GATINGS: Mapping[Score, int] = {"softmax": SOFTMAX, "sigmoid": SIGMOID, "sqrt_softplus": SQRT_SOFTPLUS}
 
 Kind = TypeVar("Kind", bound=Op)
 
@@ -63,7 +66,14 @@ def has_experts(plan: ModelPlan) -> bool:
 
 def layer_keys(plan: ModelPlan) -> dict[str, Value]:
     """Return the keys without the architecture prefix; none for a model without such layers."""
-    return _expert_keys(plan) | _delta_keys(plan) | space_keys(plan) | rwkv7_keys(plan) | gemma4_keys(plan)
+    return (
+        _expert_keys(plan)
+        | _delta_keys(plan)
+        | space_keys(plan)
+        | rwkv7_keys(plan)
+        | gemma4_keys(plan)
+        | deepseek4_keys(plan)
+    )
 
 
 def _expert_keys(plan: ModelPlan) -> dict[str, Value]:
@@ -79,7 +89,7 @@ def _expert_keys(plan: ModelPlan) -> dict[str, Value]:
         keys |= _router_keys(plan, router)
     if plan.architecture in DENSE_FIRST:
         keys["leading_dense_block_count"] = part.layer or 0
-    if (latent := experts.up.view_shape[-1]) != plan.hidden_size:
+    if (latent := experts.up.view_shape[-1]) != router.weight.view_shape[-1]:
         keys["moe_latent_size"] = latent
     return keys | _shared_keys(plan, _shared_width(part), inner)
 
@@ -99,13 +109,15 @@ def _shared_keys(plan: ModelPlan, width: int, inner: int) -> dict[str, Value]:
 
 def _router_keys(plan: ModelPlan, router: Router) -> dict[str, Value]:
     keys: dict[str, Value] = {
-        GATING: SIGMOID if router.score == "sigmoid" else SOFTMAX,
+        GATING: GATINGS[router.score],
         "expert_weights_scale": router.factor,
     }
     if plan.architecture == KIMI:  # llama.cpp always normalises its weights, and knows no groups of them
         return keys
+    keys["expert_weights_norm"] = router.normalized
+    if plan.architecture == DEEPSEEK_V4:
+        return keys
     return keys | {
-        "expert_weights_norm": router.normalized,
         "expert_group_count": router.groups,
         "expert_group_used_count": router.top_groups,
     }

@@ -7,8 +7,8 @@ from typing import Any
 from llmd.models.gguf.fields import LATENT_RANK, ROTATED, GgufFields
 
 EXPERTS = "expert_count"
-GATING, SOFTMAX, SIGMOID = "expert_gating_func", 1, 2
-"""The key of the scores of routers, and the numbers of both kinds."""
+GATING, SOFTMAX, SIGMOID, SQRT_SOFTPLUS = "expert_gating_func", 1, 2, 4
+"""The key of the scores of routers, and the numbers of their kinds."""
 
 
 def experts(fields: GgufFields, count: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from llmd.models.gguf.deepseek4_names import DEEPSEEK4
 from llmd.models.gguf.fields import GgufFields
 from llmd.models.gguf.gguf_model import GgufModel
 
@@ -22,6 +23,8 @@ UNTRUNCATED = ("gpt-oss",)
 """Architectures whose YaRN keeps fractions of the pairs between which frequencies change; no key says so."""
 
 
+SCALING_NOTHING = (DEEPSEEK4,)
+"""Architectures whose YaRN multiplies neither elements nor scores, whatever a file states."""
 SCALING_SCORES = ("deepseek2", "deepseek32", "glm-dsa")
 """Architectures whose YaRN multiplies scores, by a factor that `LOG_MULTIPLIER` gives, and not elements."""
 LOG_MULTIPLIER = "rope.scaling.yarn_log_multiplier"
@@ -98,11 +101,13 @@ def _yarn(fields: GgufFields) -> dict[str, Any]:
     factor = fields.real("rope.scaling.factor")
     latent = fields.architecture in SCALING_SCORES
     by_formula = 1.0 if latent else yarn_attention_factor(factor)
+    multiplies = fields.architecture not in SCALING_NOTHING
+    attention_factor = by_formula * fields.real("rope.scaling.attn_factor", 1.0)
     return {
         "rope_type": "yarn",
         "factor": factor,
         "original_max_position_embeddings": fields.integer(ORIGINAL_LEN, None),
-        "attention_factor": by_formula * fields.real("rope.scaling.attn_factor", 1.0),
+        **({"attention_factor": attention_factor} if multiplies else {}),
         **({"mscale_all_dim": 10 * fields.real(LOG_MULTIPLIER, 0.0) or None} if latent else {}),
         "beta_fast": fields.real("rope.scaling.yarn_beta_fast", 32.0),
         "beta_slow": fields.real("rope.scaling.yarn_beta_slow", 1.0),

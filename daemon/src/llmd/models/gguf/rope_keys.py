@@ -14,6 +14,7 @@ from llmd.api.errors import UnsupportedModelError
 from llmd.api.ops import Attention, Rope, RopeTable
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
+from llmd.models.gguf.deepseek4 import COMPRESSED_THETA, DEEPSEEK_V4
 from llmd.models.gguf.fields import ROTATED
 from llmd.models.gguf.latent_keys import rotated_elements
 from llmd.models.gguf.metadata import Value
@@ -33,7 +34,8 @@ STANDING = 1e30
 TWO_BASES = ("gemma3", "gemma4")
 """Architectures whose layers with a window have another base."""
 GEMMA_THETA = 1000000.0
-DEFAULT_THETA = 10000.0
+DEFAULT_THETA, COMPRESSED_DEFAULT = 10000.0, 160000.0
+MULTIPLIER = "rope.scaling.attn_factor"
 PLAIN = ("default", "none")
 MULTI_AXIS = ("qwen3_5", "qwen3_5_moe")
 """Architectures of plans whose pairs follow the axes of an image in turn. llama.cpp refuses files that do not
@@ -56,6 +58,8 @@ def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
     Raises:
         UnsupportedModelError: GGUF files cannot express them.
     """
+    if plan.architecture == DEEPSEEK_V4:
+        return RopeKeys(_of_compressed_attention(config, plan))
     stated, local = _stated(config)
     default = GEMMA_THETA if plan.architecture in TWO_BASES else DEFAULT_THETA
     theta = float(stated.get("rope_theta") or default)
@@ -80,6 +84,26 @@ def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
     return RopeKeys(
         {**keys, **_scaling(str(kind), stated, table, is_latent=rotated_elements(plan) is not None)}
     )
+
+
+def _of_compressed_attention(config: Config, plan: ModelPlan) -> dict[str, Value]:
+    """Return the keys of DeepSeek-V4, whose scaling is that of layers that compress. All its tables begin
+    with pairs that do not turn.
+    """
+    new: Mapping[str, Any] = config.get("rope_parameters") or {}
+    plain, compressed = (new["main"], new["compress"]) if "compress" in new else ({}, {})
+    scaling = _present(config) | _present(compressed or new) | _present(config.get("rope_scaling") or {})
+    table = next(iter(_tables(plan, with_window=False) + _tables(plan, with_window=True)))
+    kind = str(scaling.get("rope_type", scaling.get("type", "default")))
+    keys = _scaling(kind, scaling, table, is_latent=False)
+    keys.pop(MULTIPLIER, None)  # llama.cpp never multiplies by it
+    return keys | {
+        THETA: float(plain.get("rope_theta") or config.get("rope_theta") or DEFAULT_THETA),
+        COMPRESSED_THETA: float(
+            compressed.get("rope_theta") or config.get("compress_rope_theta") or COMPRESSED_DEFAULT
+        ),
+        ROTATED: 2 * sum(freq > 0 for freq in table.inv_freq),
+    }
 
 
 def _stated(config: Config) -> tuple[Mapping[str, Any], float | None]:
@@ -144,7 +168,7 @@ def _is_one_list(stated: Mapping[str, Any]) -> bool:
 
 def _longrope(keys: dict[str, Value], stated: Mapping[str, Any], table: RopeTable) -> RopeKeys:
     lists = {LONG_DIVISORS: stated["long_factor"], SHORT_DIVISORS: stated["short_factor"]}
-    keys |= {"rope.scaling.type": "longrope", "rope.scaling.attn_factor": table.factor}
+    keys |= {"rope.scaling.type": "longrope", MULTIPLIER: table.factor}
     if trained := stated.get("original_max_position_embeddings"):
         keys[ORIGINAL_LEN] = trained
     return RopeKeys(keys, {name: np.array(values, np.float32) for name, values in lists.items()})
@@ -172,7 +196,7 @@ def _scaling(kind: str, stated: Mapping[str, Any], table: RopeTable, *, is_laten
             return keys | _of_scores(stated, table)
         multiplier = table.factor / yarn_attention_factor(factor)
         if not math.isclose(multiplier, 1.0):
-            keys["rope.scaling.attn_factor"] = multiplier
+            keys[MULTIPLIER] = multiplier
     return keys
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from llmd.api.ops import Norm, Op
 from llmd.api.plan import ModelPlan
+from llmd.models.gguf.deepseek4_names import DEEPSEEK4, deepseek4_name
 from llmd.models.stored_names import renamed
 
 ENDS: Mapping[str, str] = {
@@ -191,6 +192,8 @@ IN_LAYER = re.compile(
 
 def stored_name(name: str, architecture: str) -> str:
     """Return the name of a plan's tensor in a GGUF file of ``architecture``; unknown names stay."""
+    if architecture == DEEPSEEK4:
+        return deepseek4_name(name)
     whole = IN_LAYER.fullmatch(name)
     if whole is not None and whole["module"] in BARE:
         return f"blk.{whole['layer']}.{BARE[whole['module']]}"
