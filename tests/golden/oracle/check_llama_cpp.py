@@ -70,10 +70,12 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "kimi-linear": {"rms_norm_eps": 1e-6},
     "kimi-linear-odd": {"rms_norm_eps": 1e-6},
     "granite-hybrid-moe": {"mamba_proj_bias": False, "mamba_conv_bias": True},
+    "deepseek-v4-published": {"hc_mult": 4, "index_head_dim": 64},
+    "deepseek-v4-some-experts": {"index_head_dim": 64},
 }
 """What llama.cpp takes for granted of a family: numbers of YaRN, factors of scores, no biases, patterns of
-layers, the epsilon of norms in the gated delta rule, which is 1e-6 in published models, and heads of RWKV-7
-with 64 elements."""
+layers, the epsilon of norms in the gated delta rule, which is 1e-6 in published models, heads of RWKV-7 with
+64 elements, and DeepSeek-V4's four streams and index heads of a multiple of 64 elements."""
 
 UNREAD: Mapping[str, str] = {
     "phi3-window": "llama.cpp computes Phi-3 without its window",
