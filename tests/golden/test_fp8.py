@@ -27,10 +27,10 @@ from tests.golden.converted import converted
 from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.fp8 import ENDS, is_fp8
-from tests.golden.models.catalog import NOT_ON_CARDS
 from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.tiny import TinyModel
 from tests.golden.tensors import draw_tensors
+from tests.golden.test_gguf import WITHOUT_GGUF
 
 BOUND = 1e-9
 
@@ -192,8 +192,8 @@ def test_fp8_may_be_quantised_while_it_loads(
         (FP8_CASES[2], "model.gguf"),
         (FP8_CASES[2], "model"),
         (FP8_CASES[3], "model.gguf"),
-        *((case, "model.gguf") for case in FP8_CASES[6:] if case not in NOT_ON_CARDS),
-        *((case, "model") for case in (FP8_CASES[6], *FP8_CASES[9:]) if case not in NOT_ON_CARDS),
+        *((case, "model.gguf") for case in FP8_CASES[6:] if case.name not in WITHOUT_GGUF),
+        *((case, "model") for case in (FP8_CASES[6], *FP8_CASES[9:])),
     ],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )

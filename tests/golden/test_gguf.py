@@ -49,6 +49,7 @@ WITHOUT_GGUF = {
     "kimi-linear-one-expert": "router groups is 4 and would become 1",
     "deepseek-v4": "layer 2 has a vector for 16 tokens",
     "deepseek-v4-odd": "layer 0 has a vector for 32 tokens",
+    "fp8-deepseek-v4": "layer 1 has a vector for 16 tokens",
 }
 """What llama.cpp does not know of a model, and what says so. Files of Qwen's mixtures have experts in every
 layer and do not say whether their weights are normalised; those of gpt-oss do not state a limit of gates, and

@@ -81,7 +81,7 @@ def test_names_fp8(llmd: Llmd, tmp_path: Path) -> None:
 def test_names_mxfp4_if_most_bytes_are_in_it(llmd: Llmd, tmp_path: Path) -> None:
     path = write_checkpoint(WITH_FP4_EXPERTS, tmp_path / "m")
     lines = dict(line.split(maxsplit=1) for line in llmd("show", str(path)).out.splitlines())
-    assert lines["weights"].endswith("mxfp4 (safetensors), 7.85 bits each")
+    assert lines["weights"].endswith("mxfp4 (safetensors), 7.76 bits each")
     assert lines["state"] == "ok"
 
 

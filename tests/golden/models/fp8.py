@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.golden.models.compressed import CHOOSING, SEEING_ALL, deepseek_v4
+from tests.golden.models.compressed import CHOOSING, SEEING_ALL, WINDOWED, deepseek_v4
 from tests.golden.models.hybrids import qwen3_5, qwen3_5_moe, qwen3_next
 from tests.golden.models.indexers import deepseek_v32, glm_moe_dsa
 from tests.golden.models.latents import LITE_ROPE, deepseek_v3
@@ -244,7 +244,7 @@ FP8_CASES = (
             q_lora_rank=130,
             o_groups=3,
             o_lora_rank=45,
-            layer_types=[SEEING_ALL, CHOOSING, CHOOSING],
+            layer_types=[CHOOSING, WINDOWED, CHOOSING],
             index_head_dim=22,
             mlp_layer_types=["hash_moe", "moe", "moe"],
             n_routed_experts=8,
