@@ -45,5 +45,5 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
 def test_all_but_compressed_attention_and_hyper_connections_is_claimed(device: VulkanDevice) -> None:
     assert unclaimed(device.info) == {
         "ops": ("compress", "merge_attention", "stream_weights", "collapse_streams", "mix_streams"),
-        "features": ("attention_sums", "given_experts", "limits", "strides"),
+        "features": ("attention_sums", "strides"),
     }

@@ -1,4 +1,4 @@
-"""Add, every activation, gates and factors."""
+"""Add, every activation, gates, limits and factors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ NAMES = (
     "glu/relu",
     "glu/tanh",
     "glu/relu-threshold",
+    "glu/limit",
     "activate/silu",
     "activate/tanh",
     "gate/1",

@@ -12,12 +12,20 @@ from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.context import NONE, float_word
 from llmd_backend_vulkan.memory import Arena
 
-NAMES = ("router/softmax", "router/bias-scale", "router/gains", "router/groups", "router/bf16")
+NAMES = (
+    "router/softmax",
+    "router/bias-scale",
+    "router/gains",
+    "router/groups",
+    "router/bf16",
+    "router/given",
+)
 SLOW = (
     "router/softmax-scores",
     "router/one",
     "router/all",
     "router/sigmoid",
+    "router/sqrt-softplus",
     "router/f16",
     "router/largest-groups",
 )
@@ -43,10 +51,10 @@ def chosen(arena: Arena, logits: NDArray[np.float32], groups: int = 1) -> NDArra
     arena.upload(work, places[0], padded)
     constants = (
         work.at, work.at + places[0], stride, work.at + places[1], stride, EXPERTS, TOP_K, groups, 1, NONE, NONE,
-        float_word(1.0),
+        NONE, 0, float_word(1.0),
     )  # fmt: skip
     buffers = (work.buffer,) * 3
-    arena.runtime.run([[Dispatch(Shader("router", (1, 1, 1, 0, 0)), buffers, constants, (rows, 1, 1))]])
+    arena.runtime.run([[Dispatch(Shader("router", (1, 1, 1, 0, 0, 0)), buffers, constants, (rows, 1, 1))]])
     found = arena.download(work, places[1], rows * stride).view(np.float32).reshape(rows, stride)
     return found[:, :EXPERTS]
 

@@ -16,40 +16,50 @@ _ELEMENTS = 256
 def add(context: Context, slotted: SlottedOp) -> Dispatch:
     """Return the dispatch of an add."""
     assert isinstance(slotted.op, Add)
-    return _dispatch(context, slotted, Shader("elementwise", (_ADD, 0)), slotted.op.scale, 0.0)
+    return _dispatch(context, slotted, _plain(_ADD), slotted.op.scale)
 
 
 def glu(context: Context, slotted: SlottedOp) -> Dispatch:
     """Return the dispatch of a glu."""
     assert isinstance(slotted.op, Glu)
-    shader = _activating(_GLU, slotted.op.activation)
-    return _dispatch(context, slotted, shader, 1.0, slotted.op.threshold)
+    limit = slotted.op.limit
+    shader = _activating(_GLU, slotted.op.activation, is_limited=limit is not None)
+    return _dispatch(context, slotted, shader, 1.0, slotted.op.threshold, limit or 0.0)
 
 
 def activate(context: Context, slotted: SlottedOp) -> Dispatch:
     """Return the dispatch of an activation."""
     assert isinstance(slotted.op, Activate)
-    return _dispatch(context, slotted, _activating(_ACTIVATE, slotted.op.activation), 1.0, 0.0)
+    return _dispatch(context, slotted, _activating(_ACTIVATE, slotted.op.activation))
 
 
 def gate(context: Context, slotted: SlottedOp) -> Dispatch:
     """Return the dispatch of a gate."""
     assert isinstance(slotted.op, Gate)
-    return _dispatch(context, slotted, Shader("elementwise", (_GATE, 0)), 1.0, 0.0)
+    return _dispatch(context, slotted, _plain(_GATE))
 
 
 def multiply(context: Context, slotted: SlottedOp) -> Dispatch:
     """Return the dispatch of a multiply."""
     assert isinstance(slotted.op, Multiply)
-    return _dispatch(context, slotted, Shader("elementwise", (_MULTIPLY, 0)), 1.0, 0.0)
+    return _dispatch(context, slotted, _plain(_MULTIPLY))
 
 
-def _activating(kind: int, activation: Activation) -> Shader:
-    return Shader("elementwise", (kind, ACTIVATIONS.index(activation)))
+def _plain(kind: int) -> Shader:
+    return Shader("elementwise", (kind, 0, 0))
+
+
+def _activating(kind: int, activation: Activation, *, is_limited: bool = False) -> Shader:
+    return Shader("elementwise", (kind, ACTIVATIONS.index(activation), int(is_limited)))
 
 
 def _dispatch(
-    context: Context, slotted: SlottedOp, shader: Shader, scale: float, threshold: float
+    context: Context,
+    slotted: SlottedOp,
+    shader: Shader,
+    scale: float = 1.0,
+    threshold: float = 0.0,
+    limit: float = 0.0,
 ) -> Dispatch:
     a, b, out = slotted.inputs[0], slotted.inputs[-1], slotted.outputs[0]
     width = context.program.slot_widths[out]
@@ -57,6 +67,6 @@ def _dispatch(
     constants = (
         context.counts, context.slots[a], context.slots[b], context.slots[out], context.stride(out), width,
         context.stride(b), width // context.program.slot_widths[b], factor_at, float_word(scale),
-        float_word(threshold),
+        float_word(threshold), float_word(limit),
     )  # fmt: skip
     return Dispatch(shader, (context.work, factors), constants, (-(-width // _ELEMENTS), context.rows, 1))

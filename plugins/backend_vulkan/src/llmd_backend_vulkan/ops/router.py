@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from llmd.api import Program, StageLimits
-from llmd.api.expert_ops import Router
+from llmd.api.expert_ops import Router, Score
 from llmd.api.program import SlottedOp
 from llmd_backend_vulkan.commands import Dispatch, Shader
-from llmd_backend_vulkan.context import Context, float_word, stride_of
+from llmd_backend_vulkan.context import NONE, Context, float_word, stride_of
 from llmd_backend_vulkan.ops.linear import Target, products, tile_of
 
 MAX_EXPERTS = 1024
 """Most experts of a layer: what shaders keep in shared memory."""
+
+_SCORES: tuple[Score, ...] = ("softmax", "sigmoid", "sqrt_softplus")
+"""In the order of their numbers in the shader."""
 
 LOGITS = "router logits"
 """Float32 ``[max_rows][stride]`` in the scratch memory."""
@@ -28,11 +31,12 @@ def router(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
     multiply = products(context.work, matrix, context.vector(bias), target, tile, context.rows)
     (corrections, correction_at), (gain, gain_at) = context.vector(correction), context.vector(gains)
     options = (
-        op.score == "sigmoid", op.normalized, op.group_score == "sum_of_two", correction is not None, gains is not None,
+        _SCORES.index(op.score), op.normalized, op.group_score == "sum_of_two", correction is not None,
+        gains is not None, op.given is not None,
     )  # fmt: skip
     constants = (
         context.counts, logits, stride, context.slots[out], context.stride(out), _experts(op), op.top_k,
-        op.groups, op.top_groups, correction_at, gain_at, float_word(op.factor),
+        op.groups, op.top_groups, correction_at, gain_at, *_given(context, slotted), float_word(op.factor),
     )  # fmt: skip
     shader = Shader("router", tuple(map(int, options)))
     choose = Dispatch(shader, (context.work, corrections, gain), constants, (context.rows, 1, 1))
@@ -44,6 +48,14 @@ def router_words(program: Program, limits: StageLimits) -> dict[str, int]:
     ops = (slotted.op for slotted in program.ops)
     widths = [stride_of(_experts(op)) for op in ops if isinstance(op, Router)]
     return {LOGITS: limits.max_rows * max(widths, default=0)}
+
+
+def _given(context: Context, slotted: SlottedOp) -> tuple[int, int]:
+    """Return where the numbers of the experts of each row are, and their stride; `NONE` if scores decide."""
+    if len(slotted.inputs) == 1:
+        return NONE, 0
+    slot = slotted.inputs[1]
+    return context.slots[slot], context.stride(slot)
 
 
 def _experts(op: Router) -> int:

@@ -1,26 +1,30 @@
 // The weight of each expert for a row, from the logits that linear.comp has left; 0 for experts that it does not use.
 //
-// Scores are softmax(logits) or their sigmoids. Used are the experts with the largest scores plus corrections, of equal
-// ones the first, in groups with the largest group scores; what is not a number is never chosen. An expert counts those
-// that come before it: that takes no barriers, and few steps for the numbers of experts that there are. Groups: (rows).
+// Scores are softmax(logits), their sigmoids, or the roots of their softplus. Used are the experts with the largest
+// scores plus corrections, of equal ones the first, in groups with the largest group scores; what is not a number is
+// never chosen. An expert counts those that come before it: that takes no barriers, and few steps for the numbers of
+// experts that there are. GIVEN: used are those whose numbers are in `given`, float32 [rows][given_stride]; one that is
+// there twice counts twice. Groups: (rows).
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
 const uint THREADS = 64; // of a work group
-layout(constant_id = 0) const bool SIGMOID = false;
+layout(constant_id = 0) const uint SCORE = 0; // 0 softmax, 1 sigmoid, 2 root of softplus
 layout(constant_id = 1) const bool NORMALIZED = true;
 layout(constant_id = 2) const bool ADDS_TWO = true; // the score of a group is the sum of its two largest preferences
 layout(constant_id = 3) const bool HAS_CORRECTION = false;
 layout(constant_id = 4) const bool HAS_GAINS = false;
+layout(constant_id = 5) const bool GIVEN = false;
 #include "activations.glsl"
+#include "softplus.glsl"
 #include "totals.glsl"
 #include "work.glsl"
 layout(binding = 1) readonly buffer Corrections { uint corrections[]; };
 layout(binding = 2) readonly buffer Gains { uint gains[]; };
 layout(push_constant) uniform Push {
     uint counts, logits, logits_stride, out_at, out_stride, experts, top_k, groups, top_groups;
-    uint correction_at, gain_at;
+    uint correction_at, gain_at, given, given_stride;
     float factor;
 };
 
@@ -54,14 +58,14 @@ void find_scores(uint from) {
     for (uint expert = thread; expert < experts; expert += 64u) {
         largest = max(largest, number(from + expert));
     }
-    largest = SIGMOID ? 0.0 : largest_of_threads(largest);
+    largest = SCORE != 0u ? 0.0 : largest_of_threads(largest);
     precise float sum = 0.0;
     for (uint expert = thread; expert < experts; expert += 64u) {
         precise float z = number(from + expert);
-        scores[expert] = SIGMOID ? sigmoid(z) : exp(z - largest);
+        scores[expert] = SCORE == 1u ? sigmoid(z) : SCORE == 2u ? sqrt(softplus(z)) : exp(z - largest);
         sum += scores[expert];
     }
-    if (SIGMOID) {
+    if (SCORE != 0u) {
         return;
     }
     float all = sum_of_threads(sum);
@@ -103,6 +107,18 @@ bool is_chosen(uint expert) {
     return mine != 0u && before < top_k;
 }
 
+// How often an expert is used.
+float times_used(uint row, uint expert) {
+    if (!GIVEN) {
+        return is_chosen(expert) ? 1.0 : 0.0;
+    }
+    float times = 0.0;
+    for (uint i = 0; i < top_k; i++) {
+        times += number(given + row * given_stride + i) == float(expert) ? 1.0 : 0.0;
+    }
+    return times;
+}
+
 void main() {
     uint row = gl_WorkGroupID.x, thread = gl_LocalInvocationID.x;
     if (row >= work[counts]) {
@@ -118,7 +134,8 @@ void main() {
     }
     precise float sum = 0.0;
     for (uint expert = thread; expert < experts; expert += 64u) {
-        scores[expert] = is_chosen(expert) ? scores[expert] : 0.0;
+        float times = times_used(row, expert);
+        scores[expert] = times > 0.0 ? scores[expert] * times : 0.0;
         sum += scores[expert];
     }
     precise float scale = factor;
