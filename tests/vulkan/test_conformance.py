@@ -42,8 +42,8 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
     assert problems(plain_device) == []
 
 
-def test_all_but_compressed_attention_and_hyper_connections_is_claimed(device: VulkanDevice) -> None:
+def test_all_but_compressed_attention_is_claimed(device: VulkanDevice) -> None:
     assert unclaimed(device.info) == {
-        "ops": ("compress", "merge_attention", "stream_weights", "collapse_streams", "mix_streams"),
+        "ops": ("compress", "merge_attention"),
         "features": ("attention_sums", "strides"),
     }

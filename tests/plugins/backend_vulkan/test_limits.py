@@ -14,6 +14,7 @@ from llmd.api import (
     KVGroup,
     Program,
     SlottedOp,
+    StreamWeights,
     TensorRef,
     Weight,
 )
@@ -73,6 +74,18 @@ def test_more_experts_than_shared_memory_has_room_for_are_refused() -> None:
     of = msgspec.structs.replace(program(), instructions=(Instruction((slotted,), 0, (2,)),))
     (refusal,) = refusals(of)
     assert refusal.what == "1025 experts of a layer"
+
+
+def test_more_streams_than_a_work_group_mixes_are_refused() -> None:
+    def refused(streams: int) -> list[str]:
+        weight, bias, scale = TensorRef("fn", (4, 64)), TensorRef("base", (4,)), TensorRef("scale", (3,))
+        op = StreamWeights(HIDDEN, "w", weight, bias, scale, streams, 1e-6, 1e-6, 20)
+        instruction = Instruction((SlottedOp(op, (0,), (1,), (None,) * 3),), 0, (1,))
+        of = msgspec.structs.replace(program(), instructions=(instruction,) * 2)
+        return [refusal.what for refusal in refusals(of)]
+
+    assert refused(8) == []
+    assert refused(9) == ["9 streams of hidden states"]
 
 
 def test_adapters_whose_matrices_may_need_two_buffers_are_refused() -> None:

@@ -17,6 +17,7 @@ from llmd.api import (
     Program,
     Refusal,
     StateSpace,
+    StreamWeights,
 )
 from llmd_backend_vulkan.kv_memory import MAX_HEAD_DIM
 from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
@@ -24,6 +25,7 @@ from llmd_backend_vulkan.ops.adapt import MAX_BYTES
 from llmd_backend_vulkan.ops.indexer import MAX_INDEX_DIM
 from llmd_backend_vulkan.ops.router import MAX_EXPERTS
 from llmd_backend_vulkan.ops.states import MAX_KEY_DIM
+from llmd_backend_vulkan.ops.streams import MAX_STREAMS
 
 
 def refusals(program: Program) -> list[Refusal]:
@@ -49,6 +51,8 @@ def _of_op(op: Op) -> Iterator[Refusal]:
         yield Refusal(
             f"index keys of {op.head_dim} elements", f"the Vulkan backend has up to {MAX_INDEX_DIM}"
         )
+    if isinstance(op, StreamWeights) and op.streams > MAX_STREAMS:
+        yield Refusal(f"{op.streams} streams of hidden states", f"the Vulkan backend has up to {MAX_STREAMS}")
     if isinstance(op, Experts) and op.num_experts > MAX_EXPERTS:
         yield Refusal(f"{op.num_experts} experts of a layer", f"the Vulkan backend has up to {MAX_EXPERTS}")
     if isinstance(op, Adapt) and any(4 * math.prod(ref.view_shape) > MAX_BYTES for ref in op.tensors if ref):

@@ -12,6 +12,7 @@ from llmd.api import (
     Adapt,
     Add,
     Attention,
+    CollapseStreams,
     Embed,
     EmbedPosition,
     EmbedTokenType,
@@ -27,6 +28,7 @@ from llmd.api import (
     Instruction,
     Join,
     Linear,
+    MixStreams,
     Multiply,
     Norm,
     Recurrence,
@@ -34,6 +36,7 @@ from llmd.api import (
     Router,
     SlottedOp,
     StateSpace,
+    StreamWeights,
     TokenShift,
 )
 from llmd.api.adapter_items import without_adapters
@@ -55,6 +58,7 @@ from llmd_backend_vulkan.ops.recurrence import recurrence
 from llmd_backend_vulkan.ops.rope import rope
 from llmd_backend_vulkan.ops.router import router
 from llmd_backend_vulkan.ops.state_space import state_space
+from llmd_backend_vulkan.ops.streams import collapse_streams, mix_streams, stream_weights
 from llmd_backend_vulkan.ops.time_mix import generalized_delta, token_shift
 
 Phase = list[Dispatch]
@@ -62,10 +66,12 @@ Phase = list[Dispatch]
 _SINGLE: Mapping[str, Callable[[Context, SlottedOp], Dispatch]] = {
     Activate.kind: activate,
     Add.kind: add,
+    CollapseStreams.kind: collapse_streams,
     EncoderAttention.kind: encoder_attention,
     Gate.kind: gate,
     Glu.kind: glu,
     Join.kind: join,
+    MixStreams.kind: mix_streams,
     Multiply.kind: multiply,
     Norm.kind: norm,
     Recurrence.kind: recurrence,
@@ -87,6 +93,7 @@ _PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
     Indexer.kind: indexer,
     Router.kind: router,
     StateSpace.kind: state_space,
+    StreamWeights.kind: stream_weights,
     TokenShift.kind: token_shift,
 }
 COMPUTED = frozenset({*_SINGLE, *_MANY, *_PHASES, Head.kind})

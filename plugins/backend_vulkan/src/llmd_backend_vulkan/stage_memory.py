@@ -15,6 +15,7 @@ from llmd_backend_vulkan.ops.head_linear import head_linear_words
 from llmd_backend_vulkan.ops.indexer import indexer_words
 from llmd_backend_vulkan.ops.router import router_words
 from llmd_backend_vulkan.ops.states import states_words
+from llmd_backend_vulkan.ops.streams import streams_words
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.outputs.layout import OutputsLayout
 from llmd_backend_vulkan.outputs.outputs import device_words
@@ -104,6 +105,7 @@ def _scratch(program: Program, limits: StageLimits) -> Mapping[str, int]:
         **head_linear_words(program, limits),
         **adapt_words(program, limits),
         **indexer_words(program, limits),
+        **streams_words(program, limits),
     }
 
 

@@ -16,6 +16,7 @@ from llmd.api import (
     Router,
     SlottedOp,
     StageLimits,
+    StreamWeights,
     TensorSource,
     Weight,
     WeightData,
@@ -153,7 +154,7 @@ def _reads_tables(slotted: SlottedOp) -> bool:
 
 def _matrix_places(slotted: SlottedOp) -> range:
     """Return the places of the weights that an op multiplies by: biases of most products have odd places."""
-    if isinstance(slotted.op, Router):
+    if isinstance(slotted.op, Router | StreamWeights):
         return range(1)
     return range(0, len(slotted.weights) if slotted.op.kind in FACTOR_OPS else 0, 2)
 
