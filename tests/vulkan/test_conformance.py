@@ -42,8 +42,5 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
     assert problems(plain_device) == []
 
 
-def test_all_but_compressed_attention_is_claimed(device: VulkanDevice) -> None:
-    assert unclaimed(device.info) == {
-        "ops": ("compress", "merge_attention"),
-        "features": ("attention_sums", "strides"),
-    }
+def test_everything_is_claimed(device: VulkanDevice) -> None:
+    assert unclaimed(device.info) == {}

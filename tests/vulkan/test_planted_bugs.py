@@ -151,24 +151,27 @@ SCORES = "softcap);\n    barrier();\n    if (thread < HEADS) {"
         ),
         pytest.param(
             "attention_keys.glsl",
-            "work[table_row + at / 16u]",
-            "work[table_row + (at + 1u) / 16u]",
+            "work[table_row + (at >> vector_bits)]",
+            "work[table_row + (at + 1u >> vector_bits)]",
             id="off-by-one block table",
         ),
         pytest.param(
             "attention.comp",
-            "min(spans.first + (span + 1u) * spans.size, position + 1u)",
-            "min(spans.first + (span + 1u) * spans.size, position)",
+            "min(spans.first + (span + 1u) * spans.size, seen)",
+            "min(spans.first + (span + 1u) * spans.size, seen - 1u)",
             id="off-by-one mask",
         ),
         pytest.param(
             "attention_rows.comp",
-            "ends[thread] = position + 1u",
-            "ends[thread] = position",
+            "ends[thread] = seen;",
+            "ends[thread] = seen - 1u;",
             id="mask of a tile",
         ),
         pytest.param(
-            "store_kv.comp", "position % 16u)", "(position + 1u) % 16u)", id="off-by-one slot of keys"
+            "store_kv.comp",
+            "(position & ((",
+            "(position + 1u & ((",
+            id="off-by-one slot of keys",
         ),
     ],
 )

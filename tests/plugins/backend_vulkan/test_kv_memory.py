@@ -38,6 +38,19 @@ def test_latent_vectors_are_stored_once() -> None:
     assert block_bytes(group, "f16") == kv_block_bytes(group, "f16") == 2 * 16 * 576 * 2
 
 
+def test_vectors_that_stand_for_several_tokens_take_less() -> None:
+    few, one = (KVGroup(0, None, 1, 512, (0, 1), kind="latent", stride=stride) for stride in (4, 128))
+    assert block_bytes(few, "f16") == kv_block_bytes(few, "f16") == 2 * 4 * 512 * 2
+    assert block_bytes(one, "f32") == kv_block_bytes(one, "f32") == 2 * 512 * 4
+
+
+def test_a_block_has_a_power_of_two_of_vectors(arena: Arena) -> None:
+    def bits(stride: int) -> int:
+        return KVPool(arena, KVGroup(0, None, 1, 4, (0,), kind="latent", stride=stride), 1, "f32").vector_bits
+
+    assert [bits(stride) for stride in (1, 2, 4, 8, 16, 128)] == [4, 3, 2, 1, 0, 0]
+
+
 def test_unsupported_groups_are_refused() -> None:
     assert set(KV_CODES) == set(KV_DTYPES)
     with pytest.raises(ValueError, match="values of 32"):

@@ -5,11 +5,20 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from llmd.api import Program, StageLimits, Step
+from llmd.api import Program, Rope, StageLimits, Step
+from llmd.builtin.architectures import deepseek_v4
 from llmd.models.lowering import lower
 from llmd.testing.adapter_cases import adapted_model
 from llmd.testing.plans import TinyModel
-from llmd_backend_vulkan.step_memory import StepLayout, pack_step, rotations, table_name
+from llmd_backend_vulkan.step_memory import (
+    StepLayout,
+    last_seen,
+    pack_step,
+    rope_name,
+    rotations,
+    table_name,
+)
+from tests.golden.models.catalog import tiny_model
 
 LIMITS = StageLimits(max_rows=40, max_sequences=3, max_outputs=5)
 
@@ -90,6 +99,41 @@ def test_a_step_takes_tables_of_its_own_width() -> None:
     assert table_of(out, layout.places[table_name(1)], 2) == [[4, 0xFFFFFFFF], [2, 7]]
     assert out[3] == layout.tables + 2 * (8 + 2 + 2)
     assert np.all(out[out[3] :] == 9)
+
+
+def test_rows_see_vectors_whose_last_token_they_have_reached() -> None:
+    positions = np.array([0, 2, 3, 4, 7, 127, 128], np.int32)
+    assert last_seen(positions, 1).tolist() == positions.tolist()
+    assert last_seen(positions, 4).tolist() == [-1, -1, 0, 0, 1, 31, 31]
+    assert last_seen(positions, 128).tolist() == [-1] * 5 + [0, 0]
+
+
+def test_what_rows_see_and_how_they_turn_is_packed_for_each_stride() -> None:
+    plan = deepseek_v4.plan(tiny_model("deepseek-v4").config, 1000)
+    of = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32")
+    layout = StepLayout.of(of, LIMITS, 4)
+    out = np.full(layout.end, 9, np.uint32)
+    tables = tuple(np.array([[4, -1], [2, 7]], np.int32) for _ in of.groups)
+    pack_step(out, layout, of, msgspec.structs.replace(make_step(), block_tables=tables), None)
+    at = layout.places
+    assert out[at["seen 4"] :][:3].view(np.int32).tolist() == [-1, -1, 6]
+    assert out[at["seen 16"] :][:3].view(np.int32).tolist() == [-1, -1, 0]
+    (rope,) = {one.rope for one in of.ops if isinstance(one.op, Rope) and one.op.stride == 16}
+    assert rope is not None
+    for stride, positions in ((1, [0, 1, 30]), (4, [0, 0, 28]), (16, [0, 0, 16])):
+        table = of.ropes[rope]
+        turned = rotations(table.inv_freq, table.factor, np.array(positions, np.int32))
+        packed = out[at[rope_name(rope, stride)] :][: turned.size].view(np.float32)
+        np.testing.assert_array_equal(packed, turned.reshape(-1))
+
+
+def test_block_tables_have_room_for_the_blocks_of_a_context() -> None:
+    plan = deepseek_v4.plan(tiny_model("deepseek-v4-odd").config, 1000)
+    of = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32")
+    layout = StepLayout.of(of, LIMITS, 4)
+    widths = [-(-1000 // group.block_tokens) for group in of.groups if group.layers]
+    assert {group.block_tokens for group in of.groups} == {16, 32}
+    assert layout.end - layout.tables == 3 * sum(widths)
 
 
 def test_joined_texts_have_their_types() -> None:

@@ -17,6 +17,7 @@ from llmd.api import (
 from llmd.api.byte_size import format_bytes
 from llmd.api.features import (
     ADAPTERS,
+    ATTENTION_SUMS,
     CHOSEN_POSITIONS,
     COLUMNS,
     DRAWS,
@@ -30,6 +31,7 @@ from llmd.api.features import (
     SPANS,
     STATE,
     STREAMS,
+    STRIDES,
     TAPS,
 )
 from llmd.api.machine import available_bytes
@@ -78,6 +80,7 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
         integer_ops=FACTOR_OPS,
         features=(
             ADAPTERS,
+            ATTENTION_SUMS,
             CHOSEN_POSITIONS,
             COLUMNS,
             DRAWS,
@@ -90,6 +93,7 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
             SINKS,
             STATE,
             STREAMS,
+            STRIDES,
             TAPS,
             *((SPANS,) if device.timestamp_bits or not queues else ()),
         ),

@@ -42,7 +42,7 @@ def layer_words(group: KVGroup, kv_dtype: KVDtype) -> int:
     if group.kind == "state":
         return -(-group.state_bytes // WORD)
     if group.kind == "latent":
-        return group.kv_heads * BLOCK_LEN * head_words(group.key_dim, kv_dtype)
+        return group.kv_heads * group.block_vectors * head_words(group.key_dim, kv_dtype)
     if group.value_dim != group.key_dim:
         raise ValueError(
             f"KV group {group.id} is {group.kind} with keys of {group.key_dim} elements"
@@ -77,6 +77,11 @@ class KVPool:
         self.layers = [arena.take(max(1, num_blocks) * self.block_words) for _ in group.layers]
         for region in self.layers:
             arena.fill_zero(region)
+
+    @property
+    def vector_bits(self) -> int:
+        """Bits of the number of a vector in a block: there are 2 to the power of this, at most 16."""
+        return self.group.block_vectors.bit_length() - 1
 
     def copies(self, listed: Buffer, count: int) -> list[Dispatch]:
         """Return the dispatches that copy blocks in order; ``listed`` has int32 ``[count, 3]``."""

@@ -13,6 +13,7 @@ from llmd.api import (
     Add,
     Attention,
     CollapseStreams,
+    Compress,
     Embed,
     EmbedPosition,
     EmbedTokenType,
@@ -28,6 +29,7 @@ from llmd.api import (
     Instruction,
     Join,
     Linear,
+    MergeAttention,
     MixStreams,
     Multiply,
     Norm,
@@ -44,6 +46,7 @@ from llmd_backend_vulkan.commands import Dispatch
 from llmd_backend_vulkan.context import Context
 from llmd_backend_vulkan.ops.adapt import adapt
 from llmd_backend_vulkan.ops.attention import attention, rotated_attention
+from llmd_backend_vulkan.ops.compress import compress
 from llmd_backend_vulkan.ops.elementwise import activate, add, gate, glu, multiply
 from llmd_backend_vulkan.ops.embed import embed
 from llmd_backend_vulkan.ops.encoder_attention import encoder_attention
@@ -53,6 +56,7 @@ from llmd_backend_vulkan.ops.head_linear import head_linear
 from llmd_backend_vulkan.ops.indexer import indexer
 from llmd_backend_vulkan.ops.join import join
 from llmd_backend_vulkan.ops.linear import head, linear, linear_and_add
+from llmd_backend_vulkan.ops.merge_attention import merge_attention
 from llmd_backend_vulkan.ops.norm import norm
 from llmd_backend_vulkan.ops.recurrence import recurrence
 from llmd_backend_vulkan.ops.rope import rope
@@ -71,6 +75,7 @@ _SINGLE: Mapping[str, Callable[[Context, SlottedOp], Dispatch]] = {
     Gate.kind: gate,
     Glu.kind: glu,
     Join.kind: join,
+    MergeAttention.kind: merge_attention,
     MixStreams.kind: mix_streams,
     Multiply.kind: multiply,
     Norm.kind: norm,
@@ -86,6 +91,7 @@ _MANY: Mapping[str, Callable[[Context, SlottedOp], Phase]] = {
 _PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
     Adapt.kind: adapt,
     Attention.kind: attention,
+    Compress.kind: compress,
     Experts.kind: experts,
     GatedDelta.kind: gated_delta,
     GeneralizedDelta.kind: generalized_delta,

@@ -27,7 +27,7 @@ from llmd_backend_vulkan.programs import Phase, body_phases, head_phases
 from llmd_backend_vulkan.runtime import Recording
 from llmd_backend_vulkan.stage_memory import StageMemory
 from llmd_backend_vulkan.step_clock import StepClock
-from llmd_backend_vulkan.step_memory import pack_step
+from llmd_backend_vulkan.step_memory import last_seen, pack_step
 from llmd_backend_vulkan.streaming import Placed, WeightStream
 from llmd_backend_vulkan.tickets import Flight, HiddenRows, TicketMemory
 from llmd_backend_vulkan.tiles import distinct_tiles
@@ -251,9 +251,11 @@ class VulkanStage:
         """Return the bucket of the spans of a step; 0 if they are not computed apart."""
         if not self._splits_spans or step.num_rows > SPLIT_ROWS:
             return 0
-        windows = {group.window for group in self._program.groups if group.layers and group.kind != "state"}
-        most = max(int(spans_of(step.positions, window).max()) for window in windows)
-        return 0 if most == 1 else bucket_of(most, MOST_SPANS)
+        groups = [group for group in self._program.groups if group.layers and group.kind != "state"]
+        kinds = {(group.stride, group.window) for group in groups}
+        spans = [spans_of(last_seen(step.positions, stride), window) for stride, window in kinds]
+        most = max(int(of_rows.max()) for of_rows in spans)
+        return 0 if most <= 1 else bucket_of(most, MOST_SPANS)
 
     def _body(
         self, place: int, bucket: int, spans: int, fed_from: int | None, *, adapted: bool = False

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import BLOCK_LEN, Program, Selection, StageLimits, Step
+from llmd.api import Program, Rope, Selection, StageLimits, Step
 from llmd.api.adapter_items import ITEM, applies_adapters, has_adapters, most_items, num_ints, pack_items
 from llmd_backend_vulkan.commands import Words
 
@@ -54,7 +54,11 @@ class StepLayout(msgspec.Struct, frozen=True):
             "token_types": bucket,
             "row_offsets": sequences + 1,
             **({"adapters": num_ints(program, of_bucket)} if applies_adapters(program) else {}),
-            **{rope_name(i): 2 * bucket * len(table.inv_freq) for i, table in enumerate(program.ropes)},
+            **{seen_name(stride): bucket for stride in _strides(program)},
+            **{
+                rope_name(rope, stride): 2 * bucket * len(program.ropes[rope].inv_freq)
+                for rope, stride in _turned(program)
+            },
         }
         places, end = {}, 0
         for name, size in sizes.items():
@@ -88,8 +92,19 @@ def pack_step(
         items = out[at["adapters"] : at["adapters"] + ITEM * layout.most_items + step.num_rows].view(np.int32)
         items[: ITEM * layout.most_items] = 0
         pack_items(items, step, layout.most_items)
-    for number, rope in enumerate(program.ropes):
-        _put(out, at[rope_name(number)], rotations(rope.inv_freq, rope.factor, step.positions))
+    for stride in _strides(program):
+        _put(out, at[seen_name(stride)], last_seen(step.positions, stride))
+    for number, stride in _turned(program):
+        rope, positions = program.ropes[number], step.positions // stride * stride
+        _put(out, at[rope_name(number, stride)], rotations(rope.inv_freq, rope.factor, positions))
+
+
+def last_seen(positions: NDArray[np.int32], stride: int) -> NDArray[np.int32]:
+    """Return the numbers of the last vectors that rows see in a KV group with a stride; -1: none.
+
+    ``positions`` are those of tokens.
+    """
+    return (positions + 1) // stride - 1
 
 
 def rotations(
@@ -123,7 +138,24 @@ def _groups(program: Program) -> list[int]:
 
 def _widest_table(program: Program, group: int) -> int:
     """Return the most entries of a sequence in the block table of a KV group; `state` groups have 2 slots."""
-    return 2 if program.groups[group].kind == "state" else -(-program.context_len // BLOCK_LEN)
+    of = program.groups[group]
+    return 2 if of.kind == "state" else -(-program.context_len // of.block_tokens)
+
+
+def _strides(program: Program) -> list[int]:
+    """Return the strides other than 1 of the KV groups that the program has layers of."""
+    return sorted({group.stride for group in program.groups if group.layers} - {1})
+
+
+def _turned(program: Program) -> list[tuple[int, int]]:
+    """Return the rope tables that ops read, each with the strides of these ops."""
+    return sorted(
+        {
+            (slotted.rope, slotted.op.stride)
+            for slotted in program.ops
+            if isinstance(slotted.op, Rope) and slotted.rope is not None
+        }
+    )
 
 
 def table_name(group: int) -> str:
@@ -131,9 +163,17 @@ def table_name(group: int) -> str:
     return f"table {group}"
 
 
-def rope_name(rope: int) -> str:
+def seen_name(stride: int) -> str:
+    """Return the name of the last positions that rows see in a KV group, in `StepLayout.places`.
+
+    They are those of tokens, or numbers of vectors if the group has a stride.
+    """
+    return "positions" if stride == 1 else f"seen {stride}"
+
+
+def rope_name(rope: int, stride: int) -> str:
     """Return the name of the rotations of a rope table in `StepLayout.places`."""
-    return f"rope {rope}"
+    return f"rope {rope} {stride}"
 
 
 def _put(out: Words, first: int, values: NDArray[np.generic]) -> None:

@@ -50,6 +50,7 @@ def test_spans_depend_on_what_a_row_sees() -> None:
     assert spans_of(positions, None).tolist() == [1, 1, 2, 16, 9, 9, 16]
     assert spans_of(positions, 100).tolist() == [1] * 7
     assert spans_of(positions, 300).tolist() == [1, 1, 2, 3, 3, 3, 3]
+    assert spans_of(np.array([-1, 0], np.int32), None).tolist() == [0, 1]
 
 
 def test_scratch_has_room_for_the_bucket_of_spans() -> None:
@@ -60,12 +61,21 @@ def test_scratch_has_room_for_the_bucket_of_spans() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mha-bf16", "gqa-f32", "long-f16", "mqa-int4", "wide-head-int8", "sinks-f16"]
+    "name",
+    [
+        "attention/mha-bf16",
+        "attention/gqa-f32",
+        "attention/long-f16",
+        "attention/mqa-int4",
+        "attention/wide-head-int8",
+        "attention/sinks-f16",
+        pytest.param("merge_attention/few-f16", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_rows_that_share_keys_have_the_bits_of_rows_alone(
     physical: PhysicalDevice, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    case = next(case for case in cases_for(describe(physical)) if case.name == f"attention/{name}")
+    case = next(case for case in cases_for(describe(physical)) if case.name == name)
     rows = []
     for shared in (attending.shared_rows, lambda _op: 0):
         monkeypatch.setattr(attending, "shared_rows", shared)

@@ -9,8 +9,8 @@ import pytest
 from msgspec import structs
 from numpy.typing import NDArray
 
-from llmd.api import DeviceOptions, StageLimits
-from llmd.builtin.architectures import deepseek_v32
+from llmd.api import DeviceOptions, Indexer, StageLimits
+from llmd.builtin.architectures import deepseek_v4, deepseek_v32
 from llmd.models.lowering import lower
 from llmd.testing.conformance import cases_for
 from llmd.testing.runs import LoadedWorkload
@@ -19,7 +19,7 @@ from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.device import VulkanDevice, describe
 from llmd_backend_vulkan.memory import Arena
 from llmd_backend_vulkan.ops import indexer as indexer_ops
-from llmd_backend_vulkan.ops.indexer import SCORES, indexer_words
+from llmd_backend_vulkan.ops.indexer import SCORES, indexer_words, most_vectors
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from tests.golden.models.catalog import tiny_model
 
@@ -64,6 +64,14 @@ def test_scores_take_memory_for_some_rows(monkeypatch: pytest.MonkeyPatch) -> No
     assert indexer_words(program, limits) == {SCORES: 50 * 3008}
     monkeypatch.setattr(indexer_ops, "_SCRATCH_WORDS", 0)
     assert indexer_words(program, limits) == {SCORES: 3008}
+
+
+def test_vectors_that_stand_for_several_tokens_are_fewer() -> None:
+    plan = deepseek_v4.plan(tiny_model("deepseek-v4").config, 3000)
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32")
+    limits = StageLimits(max_rows=400, max_sequences=2, max_outputs=1)
+    assert indexer_words(program, limits) == {SCORES: 400 * 768}
+    assert {most_vectors(program, one.op) for one in program.ops if isinstance(one.op, Indexer)} == {750}
 
 
 def chosen(scores: NDArray[np.float32], top_k: int) -> NDArray[np.integer]:

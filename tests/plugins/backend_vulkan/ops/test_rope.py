@@ -11,6 +11,7 @@ NAMES = (
     "rope/interleaved",
     "rope/partial",
     "rope/factor",
+    "rope/stride",
 )
 
 

@@ -18,7 +18,7 @@ from llmd_backend_vulkan.commands import MOST_WORK, Dispatch, Shader
 from llmd_backend_vulkan.context import NONE, Context, float_word
 from llmd_backend_vulkan.kv_memory import KV_CODES, KVPool
 from llmd_backend_vulkan.ops.rope import rope
-from llmd_backend_vulkan.step_memory import rope_name, table_name
+from llmd_backend_vulkan.step_memory import rope_name, seen_name, table_name
 
 MOST_SPANS = 16
 """Most spans of a row."""
@@ -83,7 +83,7 @@ def _attending(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
 
 
 def spans_of(positions: NDArray[np.int32], window: int | None) -> NDArray[np.int64]:
-    """Return how many spans the rows at some positions see."""
+    """Return how many spans rows see up to some positions; -1: none."""
     seen = positions.astype(np.int64) + 1
     if window is not None:
         seen = np.minimum(seen, window)
@@ -125,17 +125,18 @@ def store(
     assert slotted.kv_layer is not None
     group = slotted.op.group
     pool = context.pools[group]
-    region = pool.layers[slotted.kv_layer]
+    region, token_stride = pool.layers[slotted.kv_layer], pool.group.stride
     rotated, pairs, rotations = 0, 0, 0
     if turning is not None:
         of_keys = turning.op
         assert isinstance(of_keys, Rope)
         assert turning.rope is not None
         k, rotated = turning.inputs[0], 1 + int(of_keys.interleaved)
-        pairs, rotations = len(of_keys.table.inv_freq), context.place(rope_name(turning.rope))
+        pairs, rotations = len(of_keys.table.inv_freq), context.place(rope_name(turning.rope, of_keys.stride))
     constants = (
         context.counts, context.slots[k], context.slots[v], context.stride(k), context.place("positions"),
         context.place("sequences"), context.place(table_name(group)), region.at, pool.block_words, kv_heads, head_dim, pairs, rotations,
+        token_stride, pool.vector_bits,
     )  # fmt: skip
     shader = Shader("store_kv", (KV_CODES[pool.kv_dtype], rotated))
     groups = (_kinds(pool) * kv_heads, context.rows, 1)
@@ -155,7 +156,7 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
     has_sinks = int(op.sinks is not None)
     constants = (
         context.counts, context.slots[q], context.stride(q), context.slots[out], context.stride(out),
-        context.place("positions"), context.place("sequences"), context.place(table_name(op.group)),
+        context.place(seen_name(pool.group.stride)), context.place("sequences"), context.place(table_name(op.group)),
         region.at, pool.block_words, op.kv_heads, op.head_dim, ratio,
         pool.group.window or 0, context.scratch[SPANS], context.spans, float_word(op.scale), float_word(op.softcap or 0.0),
     )  # fmt: skip
@@ -166,7 +167,7 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
         "attention", (*own, int(context.spans == 0), shared, has_sinks, int(op.chosen is not None))
     )
     chosen = chosen_words(context, slotted)
-    seen = min(context.program.context_len, chosen[2] + 1)
+    seen = max(1, min(context.program.context_len // pool.group.stride, chosen[2]))
     of_row = float(seen) * op.heads * op.head_dim * 2
     step = max(1, int(MOST_WORK / of_row))
     if shared:
@@ -176,7 +177,15 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
         x = op.kv_heads * -(-ratio // heads)
         buffers, words = (
             (context.work, region.buffer, sinks),
-            (*constants, first, sink_at, op.value_dim, _kinds(pool) - 1),
+            (
+                *constants,
+                first,
+                sink_at,
+                op.value_dim,
+                _kinds(pool) - 1,
+                pool.vector_bits,
+                *_sums(context, slotted),
+            ),
         )
         groups = (x, rows, context.spans or 1)
         yield Dispatch(shader, buffers, (*words, *chosen), groups, rows * of_row)
@@ -186,13 +195,24 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
 
 
 def chosen_words(context: Context, slotted: SlottedOp) -> tuple[int, int, int]:
-    """Return where the lists of chosen positions of an attention op are, their stride, and the last place."""
+    """Return where the lists of chosen positions of an attention op are, their stride, and their length.
+
+    Without them, the length is more than a row ever sees.
+    """
     op = slotted.op
     assert isinstance(op, Attention)
     if op.chosen is None:
         return NONE, 0, NONE
     slot = slotted.inputs[-1]
-    return context.slots[slot], context.stride(slot), context.program.slot_widths[slot] - 1
+    return context.slots[slot], context.stride(slot), context.program.slot_widths[slot]
+
+
+def _sums(context: Context, slotted: SlottedOp) -> tuple[int, int]:
+    """Return where the logarithms of the sums of an attention op are written, and their stride."""
+    if len(slotted.outputs) == 1:
+        return NONE, 0
+    slot = slotted.outputs[1]
+    return context.slots[slot], context.stride(slot)
 
 
 def _kinds(pool: KVPool) -> int:
@@ -211,8 +231,9 @@ def _merge(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
     out, pool = slotted.outputs[0], context.pools[op.group]
     sinks, sink_at = context.vector(slotted.weights[0])
     constants = (
-        context.counts, context.slots[out], context.stride(out), context.place("positions"), op.value_dim,
-        pool.group.window or 0, context.scratch[SPANS], context.spans, sink_at, chosen_words(context, slotted)[2],
+        context.counts, context.slots[out], context.stride(out), context.place(seen_name(pool.group.stride)),
+        op.value_dim, pool.group.window or 0, context.scratch[SPANS], context.spans, sink_at,
+        chosen_words(context, slotted)[2], *_sums(context, slotted),
     )  # fmt: skip
     shader = Shader("attention_merge", (KV_CODES[pool.kv_dtype], int(op.sinks is not None)))
     return Dispatch(shader, (context.work, sinks), constants, (op.heads, context.rows, 1))

@@ -7,7 +7,7 @@ from llmd_backend_vulkan.commands import MOST_WORK, Dispatch, Shader
 from llmd_backend_vulkan.context import Context
 from llmd_backend_vulkan.kv_memory import KV_CODES
 from llmd_backend_vulkan.ops.attention import store
-from llmd_backend_vulkan.step_memory import table_name
+from llmd_backend_vulkan.step_memory import seen_name, table_name
 
 MAX_INDEX_DIM = 256
 """Most elements of an index key: eight heads of queries are in shared memory."""
@@ -27,13 +27,11 @@ def indexer(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
     op = slotted.op
     assert isinstance(op, Indexer)
     phases = [[store(context, slotted, slotted.inputs[1], slotted.inputs[1], 1, op.head_dim, None)]]
-    context_len = context.program.context_len
-    step = min(
-        _rows_at_once(context_len, context.limits.max_rows), max(1, int(MOST_WORK / _work(op, context_len)))
-    )
+    most = most_vectors(context.program, op)
+    step = min(_rows_at_once(most, context.limits.max_rows), max(1, int(MOST_WORK / _work(op, most))))
     for first in range(0, context.rows, step):
         rows = min(step, context.rows - first)
-        if context_len > op.top_k:
+        if most > op.top_k:
             phases.append([_score(context, slotted, op, first, rows)])
         phases.append([_choose(context, slotted, op, first, rows)])
     return phases
@@ -41,45 +39,58 @@ def indexer(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
 
 def indexer_words(program: Program, limits: StageLimits) -> dict[str, int]:
     """Return the words of scratch memory that the indexers of a program need, by name."""
-    if not any(isinstance(slotted.op, Indexer) for slotted in program.ops):
-        return {SCORES: 0}
-    return {SCORES: _rows_at_once(program.context_len, limits.max_rows) * _stride(program.context_len)}
+    ops = (slotted.op for slotted in program.ops)
+    counts = [most_vectors(program, op) for op in ops if isinstance(op, Indexer)]
+    words = [_rows_at_once(most, limits.max_rows) * _stride(most) for most in counts]
+    return {SCORES: max(words, default=0)}
+
+
+def most_vectors(program: Program, op: Indexer) -> int:
+    """Return how many vectors a row chooses from if the context is full."""
+    return program.context_len // program.groups[op.group].stride
 
 
 def _score(context: Context, slotted: SlottedOp, op: Indexer, first: int, rows: int) -> Dispatch:
     assert slotted.kv_layer is not None
     pool = context.pools[op.group]
     region, (q, _, weights) = pool.layers[slotted.kv_layer], slotted.inputs
-    stride = _stride(context.program.context_len)
+    most = most_vectors(context.program, op)
+    stride = _stride(most)
     constants = (
         context.counts, context.slots[q], context.stride(q), context.slots[weights], context.stride(weights),
-        context.place("positions"), context.place("sequences"), context.place(table_name(op.group)),
-        region.at, pool.block_words, 1, op.head_dim, 0, op.heads, first, op.top_k, context.scratch[SCORES], stride,
+        _seen(context, op), context.place("sequences"), context.place(table_name(op.group)),
+        region.at, pool.block_words, 1, op.head_dim, 0, pool.vector_bits, op.heads, first, op.top_k,
+        context.scratch[SCORES], stride,
     )  # fmt: skip
     shader = Shader("index_scores", (KV_CODES[pool.kv_dtype], -(-op.head_dim // _THREADS)))
     groups = (max(1, min(stride // _THREADS, _MOST_GROUPS // rows)), rows, 1)
-    work = rows * _work(op, context.program.context_len)
+    work = rows * _work(op, most)
     return Dispatch(shader, (context.work, region.buffer), constants, groups, work)
 
 
 def _choose(context: Context, slotted: SlottedOp, op: Indexer, first: int, rows: int) -> Dispatch:
     out = slotted.outputs[0]
     constants = (
-        context.counts, context.place("positions"), context.scratch[SCORES], _stride(context.program.context_len),
+        context.counts, _seen(context, op), context.scratch[SCORES], _stride(most_vectors(context.program, op)),
         context.slots[out], context.stride(out), first, op.top_k,
     )  # fmt: skip
     return Dispatch(Shader("choose_positions"), (context.work,), constants, (rows, 1, 1))
 
 
-def _work(op: Indexer, context_len: int) -> float:
-    """Return the multiply-adds of a row if the context is full."""
-    return float(context_len) * op.heads * op.head_dim
+def _seen(context: Context, op: Indexer) -> int:
+    """Return where the last positions that rows see are."""
+    return context.place(seen_name(context.program.groups[op.group].stride))
 
 
-def _stride(context_len: int) -> int:
+def _work(op: Indexer, most: int) -> float:
+    """Return the multiply-adds of a row that sees ``most`` vectors."""
+    return float(max(1, most)) * op.heads * op.head_dim
+
+
+def _stride(most: int) -> int:
     """Return the words of the scores of a row."""
-    return -(-context_len // _THREADS) * _THREADS
+    return max(1, -(-most // _THREADS)) * _THREADS
 
 
-def _rows_at_once(context_len: int, max_rows: int) -> int:
-    return max(1, min(max_rows, _SCRATCH_WORDS // _stride(context_len)))
+def _rows_at_once(most: int, max_rows: int) -> int:
+    return max(1, min(max_rows, _SCRATCH_WORDS // _stride(most)))

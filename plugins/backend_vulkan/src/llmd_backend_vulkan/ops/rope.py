@@ -19,7 +19,7 @@ def rope(context: Context, slotted: SlottedOp) -> Dispatch:
     x, out = slotted.inputs[0], slotted.outputs[0]
     constants = (
         context.counts, context.slots[x], context.slots[out], context.stride(out), op.heads, op.head_dim,
-        len(op.table.inv_freq), context.place(rope_name(slotted.rope)),
+        len(op.table.inv_freq), context.place(rope_name(slotted.rope, op.stride)),
     )  # fmt: skip
     groups = (-(-op.heads * op.head_dim // _THREADS), context.rows, 1)
     return Dispatch(Shader("rope", (int(op.interleaved),)), (context.work,), constants, groups)

@@ -8,8 +8,12 @@
 // attention_merge.comp adds them. Both give the same bits. Groups: (kv_heads * ceil(ratio / HEADS), rows, spans);
 // rows begin with `first_row`. With SHARED_ROWS, attention_rows.comp computes those of the rows that share keys.
 //
-// CHOSEN: t are places in the list of positions that a row has at `chosen`, float32 [rows][chosen_stride], up to `last`.
-// Spans are cut along it, so that as long as all positions are chosen, the bits are those without a list.
+// CHOSEN: t are places in the list of positions that a row has at `chosen`, float32 [rows][chosen_stride], at most `most`
+// of them. Spans are cut along it, so that as long as all positions are chosen, the bits are those without a list.
+//
+// If a vector stands for several tokens, t are numbers of vectors, and `positions` has the number of the last one that a
+// row sees, -1 if there is none: its result is 0. `sums_at`: float32 [rows][sums_stride], the logarithms of the sums of
+// the softmax, or NONE.
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -29,7 +33,8 @@ layout(push_constant) uniform Push {
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
     uint first_row, sink_at, value_dim, value_kind;
-    uint chosen, chosen_stride, last;
+    uint vector_bits, sums_at, sums_stride;
+    uint chosen, chosen_stride, most;
 };
 
 shared uint listed[64]; // the positions that are seen at once
@@ -47,8 +52,8 @@ void list_positions(uint row, uint first, uint end) {
     barrier();
 }
 
-void add_span(Spans spans, uint span, uint row, uint position) {
-    uint end = min(spans.first + (span + 1u) * spans.size, position + 1u);
+void add_span(Spans spans, uint span, uint row, uint seen) {
+    uint end = min(spans.first + (span + 1u) * spans.size, seen);
     for (uint first = spans.first + span * spans.size; first < end; first += 64u) {
         if (CHOSEN) {
             list_positions(row, first, end);
@@ -65,8 +70,8 @@ void main() {
     if (SHARED_ROWS != 0u && shares_keys(row / SHARED_ROWS * SHARED_ROWS, SHARED_ROWS)) {
         return;
     }
-    uint position = min(work[positions + row], last);
-    Spans spans = spans_of(position, window);
+    uint seen = min(work[positions + row] + 1u, most);
+    Spans spans = spans_of(seen, window);
     if (!WHOLE && gl_WorkGroupID.z >= spans.count) {
         return;
     }
@@ -82,7 +87,7 @@ void main() {
     if (!WHOLE) {
         begin_span();
         barrier();
-        add_span(spans, gl_WorkGroupID.z, row, position);
+        add_span(spans, gl_WorkGroupID.z, row, seen);
         for (uint h = 0; h < num_heads; h++) {
             uint at = scratch + ((row * kv_heads * ratio + first_head + h) * most_spans + gl_WorkGroupID.z) * (value_dim + 2u);
             for (uint i = 0; i < DIMS; i++) {
@@ -104,7 +109,7 @@ void main() {
     for (uint span = 0; span < spans.count; span++) {
         begin_span();
         barrier();
-        add_span(spans, span, row, position);
+        add_span(spans, span, row, seen);
         for (uint h = 0; h < HEADS; h++) {
             for (uint i = 0; i < DIMS; i++) {
                 all_spans[h][i] = merged(all_spans[h][i], best[h], totals[h], sums[h][i]);
@@ -112,9 +117,12 @@ void main() {
         }
     }
     for (uint h = 0; h < num_heads; h++) {
+        float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + first_head + h]) : 0.0;
+        if (sums_at != NONE && thread == 0u) {
+            work[sums_at + row * sums_stride + first_head + h] = log_sum_of(all_spans[h][0], HAS_SINKS, sink);
+        }
         for (uint i = 0; i < DIMS; i++) {
             if (i * 64u + thread < value_dim) {
-                float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + first_head + h]) : 0.0;
                 query[(h * DIMS + i) * 64u + thread] = result_of(all_spans[h][i], HAS_SINKS, sink);
             }
         }

@@ -1,7 +1,8 @@
 // Keys and values of causal attention, as kv_layout.glsl stores them.
 //
-// `value_kind` is 1, or 0 if values are the first elements of keys. The includer declares the push constants that are
-// named here, sets `table_row` and `words_of_head`, and defines POSITION_OF: the position that a key is read at.
+// `value_kind` is 1, or 0 if values are the first elements of keys. A block has 2^vector_bits positions: 16, or fewer if
+// a vector stands for several tokens. The includer declares the push constants that are named here, sets `table_row` and
+// `words_of_head`, and defines POSITION_OF: the position that a key is read at.
 
 #include "kv_int4.glsl"
 
@@ -27,8 +28,8 @@ float stored(uint at, uint element) {
 uint place(uint position, uint kind) {
     uint head = gl_WorkGroupID.x % kv_heads;
     uint at = POSITION_OF(position);
-    uint block = work[table_row + at / 16u];
-    return pool_at + block * block_words + ((kind * kv_heads + head) * 16u + at % 16u) * words_of_head;
+    uint block = work[table_row + (at >> vector_bits)], before = (kind * kv_heads + head) << vector_bits;
+    return pool_at + block * block_words + (before + (at & ((1u << vector_bits) - 1u))) * words_of_head;
 }
 
 // Whether rows [first, first + count) are rows of one sequence, which then see the same keys but for the last ones.

@@ -1,5 +1,5 @@
 // Add the sums of the spans of a row (attention.comp), and divide; rotate the result if values are. Groups: (heads, rows).
-// `last` is the last place in a list of chosen positions, if there is one.
+// `most` is the length of a list of chosen positions, if there is one; attention.comp says what `sums_at` is.
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -9,7 +9,8 @@ layout(constant_id = 1) const bool HAS_SINKS = false;
 #include "work.glsl"
 layout(binding = 1) readonly buffer Sinks { uint sinks[]; };
 layout(push_constant) uniform Push {
-    uint counts, out_at, out_stride, positions, value_dim, window, scratch, most_spans, sink_at, last;
+    uint counts, out_at, out_stride, positions, value_dim, window, scratch, most_spans, sink_at, most;
+    uint sums_at, sums_stride;
 };
 #include "attention_spans.glsl"
 shared float results[576];
@@ -21,7 +22,7 @@ void main() {
     if (row >= work[counts]) {
         return;
     }
-    Spans spans = spans_of(min(work[positions + row], last), window);
+    Spans spans = spans_of(min(work[positions + row] + 1u, most), window);
     uint at = scratch + (row * gl_NumWorkGroups.x + head) * most_spans * (value_dim + 2u);
     for (uint element = gl_LocalInvocationID.x; element < value_dim; element += 64u) {
         Merged all_spans = Merged(-3.4028234663852886e38, 0.0, 0.0);
@@ -32,6 +33,9 @@ void main() {
         }
         float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + head]) : 0.0;
         results[element] = result_of(all_spans, HAS_SINKS, sink);
+        if (sums_at != NONE && element == 0u) {
+            work[sums_at + row * sums_stride + head] = log_sum_of(all_spans, HAS_SINKS, sink);
+        }
     }
     if (KV == 4u) {
         rotate_heads(1u, 576u, value_dim);

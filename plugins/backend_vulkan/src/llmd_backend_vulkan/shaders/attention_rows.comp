@@ -28,6 +28,7 @@ layout(push_constant) uniform Push {
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
     uint first_row, sink_at, value_dim, value_kind;
+    uint vector_bits, sums_at, sums_stride;
 };
 
 #define POSITION_OF(position) position
@@ -167,9 +168,9 @@ void main() {
         most = max(most, work[positions + own_row + row] + 1u);
     }
     if (thread < ROWS) {
-        uint position = work[positions + own_row + thread];
-        ends[thread] = position + 1u;
-        sizes[thread] = spans_of(position, 0u).size;
+        uint seen = work[positions + own_row + thread] + 1u;
+        ends[thread] = seen;
+        sizes[thread] = spans_of(seen, 0u).size;
     }
     for (uint at = thread; at < QUERIES * WIDTH; at += 64u) {
         uint n = at / WIDTH, head = n % HEADS, element = at % WIDTH;
@@ -196,6 +197,12 @@ void main() {
         add_positions(first, most);
     }
     end_spans(most, true);
+    if (sums_at != NONE && thread < QUERIES && thread % HEADS < num_heads) {
+        uint head = first_head + thread % HEADS;
+        float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + head]) : 0.0;
+        Merged of_query = Merged(all_best[thread], all_totals[thread], 0.0);
+        work[sums_at + (own_row + thread / HEADS) * sums_stride + head] = log_sum_of(of_query, HAS_SINKS, sink);
+    }
     for (uint n = 0; n < QUERIES; n++) {
         float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + first_head + min(n % HEADS, num_heads - 1u)]) : 0.0;
         for (uint i = 0; i < DIMS; i++) {

@@ -1,5 +1,5 @@
 // The positions with the `top_k` highest scores of a row, of equal ones the later, ascending, as float32. A row that
-// sees no more positions gets all of them, then -1.
+// sees no more positions gets all of them, then -1. `positions` has the last one that a row sees, -1 if there is none.
 //
 // A work group has a row. It counts scores (index_scores.comp) by 8 bits of their order at a time, the highest first,
 // until it knows the lowest score that is chosen. Then each thread writes the chosen positions of a range of its own.

@@ -1,7 +1,8 @@
 // Scores of the positions that rows see, for their index heads; choose_positions.comp chooses the best ones.
 //
 // score[t] = sum over heads h of weight[h] * max(q[h] . k[t], 0), in ascending order of elements and of heads: an order
-// that depends on nothing. Keys are those of a group of latent vectors (kv_layout.glsl), those of the step included.
+// that depends on nothing. Keys are those of a group of latent vectors (kv_layout.glsl), those of the step included. If
+// a vector stands for several tokens, `positions` has the number of the last one that a row sees, -1 if there is none.
 //
 // A thread has a position, and multiplies its key by HEADS heads at a time. Groups: (any number, rows); those of a row
 // share its tiles of 64 positions. Rows begin with `first_row`; one that sees no more than `top_k` positions needs no
@@ -17,7 +18,7 @@ layout(constant_id = 1) const uint DIMS = 1; // head_dim / 64, rounded up
 layout(binding = 1) readonly buffer Pool { uint pool[]; };
 layout(push_constant) uniform Push {
     uint counts, q, q_stride, weights, weight_stride, positions, sequences, table, pool_at, block_words;
-    uint kv_heads, head_dim, value_kind, heads, first_row, top_k, scores, score_stride;
+    uint kv_heads, head_dim, value_kind, vector_bits, heads, first_row, top_k, scores, score_stride;
 };
 #define POSITION_OF(position) position
 #include "attention_keys.glsl"
@@ -58,7 +59,7 @@ float with_heads(float score, uint row, uint first, uint position, bool is_seen)
 
 void main() {
     uint row = first_row + gl_WorkGroupID.y, thread = gl_LocalInvocationID.x;
-    if (row >= work[counts] || work[positions + row] < top_k) {
+    if (row >= work[counts] || work[positions + row] + 1u <= top_k) {
         return;
     }
     uint last = work[positions + row];

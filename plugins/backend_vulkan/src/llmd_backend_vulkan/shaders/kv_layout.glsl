@@ -1,4 +1,5 @@
-// Keys and values of a layer: [blocks][keys, values][kv_heads][16 positions][head_words].
+// Keys and values of a layer: [blocks][keys, values][kv_heads][16 positions][head_words]. Latent vectors: [blocks]
+// [kv_heads][16 positions, or fewer if a vector stands for several tokens][head_words].
 //
 // KV: 0 float32, 1 float16, 2 bfloat16, 3 int8: four codes in a word, then float16 scales of 32 elements, two in a word,
 // 4 int4: kv_int4.glsl.

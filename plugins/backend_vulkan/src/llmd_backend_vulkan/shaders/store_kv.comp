@@ -1,4 +1,5 @@
-// Round the keys and values of the rows of a step, and store them in the blocks of their positions (kv_layout.glsl).
+// Round the keys and values of the rows of a step, and store them in the blocks of their positions (kv_layout.glsl). Of
+// `token_stride` rows, the last one stores the vector that stands for all.
 // ROTATED: keys are turned before, as rope.comp does: 1 pairs elements i and i + pairs, 2 pairs 2 i and 2 i + 1.
 //
 // int8: s = half(max |x| / 127) of 32 elements, codes rint(x * (1 / s)) within -127 .. 127; 0 if s is 0.
@@ -16,7 +17,7 @@ layout(constant_id = 1) const uint ROTATED = 0;
 layout(binding = 1) writeonly buffer Pool { uint pool[]; };
 layout(push_constant) uniform Push {
     uint counts, k, v, stride, positions, sequences, table, pool_at, block_words, kv_heads, head_dim;
-    uint pairs, rotations;
+    uint pairs, rotations, token_stride, vector_bits;
 };
 
 #include "kv_int4.glsl"
@@ -65,11 +66,15 @@ void main() {
     if (row >= work[counts]) {
         return;
     }
-    uint position = work[positions + row];
-    uint block = work[table_at(table) + work[sequences + row] * work[table + 1u] + position / 16u];
+    uint end = work[positions + row] + 1u, position = end / token_stride - 1u; // of a vector
+    if (end % token_stride != 0u) {
+        return;
+    }
+    uint block = work[table_at(table) + work[sequences + row] * work[table + 1u] + (position >> vector_bits)];
     uint head = gl_WorkGroupID.x % kv_heads;
     uint from = (gl_WorkGroupID.x < kv_heads ? k : v) + row * stride + head * head_dim;
-    uint to = pool_at + block * block_words + (gl_WorkGroupID.x * 16u + position % 16u) * head_words(head_dim);
+    uint in_block = (gl_WorkGroupID.x << vector_bits) + (position & ((1u << vector_bits) - 1u));
+    uint to = pool_at + block * block_words + in_block * head_words(head_dim);
     if (KV == 4u) {
         for (uint i = thread; i < head_dim; i += 64u) {
             head_values[i] = element(from, i);
