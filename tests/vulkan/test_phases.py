@@ -21,7 +21,14 @@ FEW = (
     "program/hybrid",
     "program/encoder-score",
 )
-MORE = ("program/full-f32-kv-int8", "program/full-f32-kv-int4", "program/streamed", "program/experts-f32")
+MORE = (
+    "merge_attention/chosen-f32",
+    "mix_streams/4-20",
+    "program/full-f32-kv-int8",
+    "program/full-f32-kv-int4",
+    "program/streamed",
+    "program/experts-f32",
+)
 
 
 @pytest.mark.timeout(120)
