@@ -150,3 +150,9 @@ def test_rotations_are_exact_at_high_positions() -> None:
     assert turned.shape == (1, 2, 2)
     assert turned[0, 0, 0] == np.float32(2.0 * np.cos(100_003.0))
     assert turned[0, 1, 1] == np.float32(2.0 * np.sin(100_003.0 * 0.001))
+
+
+def test_elements_without_a_frequency_do_not_turn() -> None:
+    turned = rotations((0.0, 0.5, 0.0), 2.0, np.array([3, 100_003], np.int32))
+    assert turned[:, [0, 2]].tolist() == [[[2.0, 0.0]] * 2] * 2
+    np.testing.assert_array_equal(turned[:, 1:2], rotations((0.5,), 2.0, np.array([3, 100_003], np.int32)))

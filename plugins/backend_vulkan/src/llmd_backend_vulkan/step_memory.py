@@ -114,9 +114,12 @@ def rotations(
 
     They are computed in float64, which devices need not have.
     """
-    angles = positions[:, None].astype(np.float64) * np.array(inv_freq, np.float64)
-    turned = np.stack([np.cos(angles), np.sin(angles)], axis=-1) * factor
-    return cast("NDArray[np.float32]", turned.astype(np.float32))
+    frequencies = np.array(inv_freq, np.float64)
+    turning = frequencies != 0.0  # most elements of a head may not
+    angles = positions[:, None].astype(np.float64) * frequencies[turning]
+    turned = np.tile([1.0, 0.0], (len(positions), len(frequencies), 1))
+    turned[:, turning] = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    return cast("NDArray[np.float32]", (turned * factor).astype(np.float32))
 
 
 def _put_tables(out: Words, layout: StepLayout, program: Program, step: Step) -> int:
