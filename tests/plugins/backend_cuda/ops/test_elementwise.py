@@ -71,6 +71,18 @@ def test_glu_with_a_threshold() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("activation", ["silu", "relu"])
+def test_glu_with_a_limit(activation: Activation) -> None:
+    gate, up = random_rows(3, 50, 1, 3.0), random_rows(3, 50, 2, 3.0)
+    op = Glu("gate", "up", "out", activation, limit=1.5)
+    found, expected = _run(op, gate, up)
+    assert nmse(found, expected) < BOUND
+    up[0, :3] = 1e30, -1e30, np.nan
+    found, expected = _run(op, gate, up)
+    assert np.isnan(found[0, 2])
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activations_of_large_values(activation: Activation) -> None:
     x = np.array([[-1e30, -3e4, -200, -90, -20, -6, -1e-8, 0, 1e-8, 6, 20, 90, 200, 3e4, 1e15]], np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -51,6 +52,21 @@ def test_heads_are_turned_by_their_position(op: Rope) -> None:
     expected = numerics.rotate(split, POSITIONS, op.table, interleaved=op.interleaved).reshape(x.shape)
     assert nmse(found, expected) < 1e-13
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_vectors_have_the_position_of_their_first_token() -> None:
+    op = msgspec.structs.replace(rope(3, 12, 6, interleaved=True), stride=4)
+    x = np.random.default_rng(5).standard_normal((len(POSITIONS), 36)).astype(np.float32)
+    whole = msgspec.structs.replace(op, stride=1)
+    np.testing.assert_array_equal(_turned(op, x, POSITIONS), _turned(whole, x, POSITIONS // 4 * 4))
+
+
+def test_negative_angles_turn_back() -> None:
+    there = rope(3, 12, 6, interleaved=True)
+    table = RopeTable(tuple(-freq for freq in there.table.inv_freq))
+    x = np.random.default_rng(6).standard_normal((len(POSITIONS), 36)).astype(np.float32)
+    back = msgspec.structs.replace(there, table=table)
+    np.testing.assert_allclose(_turned(back, _turned(there, x, POSITIONS), POSITIONS), x, atol=1e-6)
 
 
 def test_a_row_has_the_same_bits_alone() -> None:

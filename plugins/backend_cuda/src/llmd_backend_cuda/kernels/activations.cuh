@@ -6,6 +6,7 @@
 enum Activation { SILU, GELU, GELU_TANH, RELU2, RELU, TANH, QUICK_GELU, SIGMOID, IDENTITY };
 
 DEVICE float sigmoid(float z) { return 1.0f / (1.0f + expf(-z)); }
+DEVICE float softplus(float z) { return fmaxf(z, 0.0f) + log1pf(expf(-fabsf(z))); }
 
 // `threshold` is that of llmd.api.Glu: lower values of RELU become 0.
 DEVICE float activate(int activation, float z, float threshold) {
@@ -29,4 +30,10 @@ DEVICE float activate(int activation, float z, float threshold) {
         default:
             return tanhf(z);
     }
+}
+
+// activation(min(gate, limit)) * (up within +-limit), as in llmd.api.Glu; what is not a number stays so.
+DEVICE float gated(int activation, float threshold, float limit, float gate, float up) {
+    const float within = up > limit ? limit : up < -limit ? -limit : up;
+    return activate(activation, gate > limit ? limit : gate, threshold) * within;
 }

@@ -1,4 +1,5 @@
-// add: out = a + b * scale      glu: out = activation(a) * b      activate: out = activation(a)
+// add: out = a + b * scale      activate: out = activation(a)
+// glu: out = activation(min(a, limit)) * (b within +-limit)
 // gate: out = a / (1 + e^-b), with an element of b for each `slice` elements of a
 // multiply: out = a * b, with one b      join: out = slices of a and of b in turn, those of b shorter or
 // longer
@@ -28,6 +29,7 @@ struct Args {
     i64 count;
     float scale;      // of add
     float threshold;  // of glu with relu: lower values become 0
+    float limit;      // of glu; infinity: none
     i32 slice;        // of gate: elements that share a gate; of join: elements of a slice of a
     i32 other_slice;  // of join: elements of a slice of b
 };
@@ -66,7 +68,9 @@ KERNEL glu_rows(Args args) {
     const Elements gate = read_elements(args.a, first, args.count);
     const Elements up = read_elements(args.b, first, args.count);
     Elements out;
-    for (int i = 0; i < 4; ++i) out.at[i] = activate(ACTIVATION, gate.at[i], args.threshold) * up.at[i];
+    for (int i = 0; i < 4; ++i) {
+        out.at[i] = gated(ACTIVATION, args.threshold, args.limit, gate.at[i], up.at[i]);
+    }
     write_elements(args.out, first, args.count, out);
 }
 

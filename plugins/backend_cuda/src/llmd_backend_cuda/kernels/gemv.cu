@@ -188,7 +188,7 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
                 const float up = biased(args.outputs[1], totals[STREAMS - 1], column, group.member);
                 output.out[(i64)(group.first_row + row) * output.width + column] =
                     EXPERTS ? gated(args.gate, gate, up)
-                            : activate(output.activation, gate, output.threshold) * up;
+                            : gated(output.activation, output.threshold, output.limit, gate, up);
             } else {
                 const int place = place_of_row(group, group.first_row + row, args.heads);
                 write_output(output, totals[0], place, column, group.member);

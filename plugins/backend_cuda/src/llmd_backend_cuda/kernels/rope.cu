@@ -1,7 +1,8 @@
 // rope: rotate the first 2 * pairs elements of each head of x by the row's position; copy the others to out
 //
 //   x, out    [rows, heads, head_dim]  f32; (u, v) becomes (u c - v s, v c + u s), with the cosine c and the
-//             sine s of position * inv_freq[i], times factor
+//             sine s of position * inv_freq[i], times factor; with a stride, positions are rounded down
+//             to its multiples
 //   inv_freq  [pairs]  f64
 //   work      a warp has a head of a row. The threads of a block compute the turn of each pair once
 //   speed     bound by memory, and by latency for few rows
@@ -23,13 +24,14 @@ struct Args {
     i32 head_dim;
     i32 pairs;
     i32 interleaved;
+    i32 stride;
 };
 
 KERNEL BOUNDS(THREADS, 4) rope_rows(Args args) {
     SHARED Turn turns[MOST_PAIRS];
     const int row = block_x();
     if (row >= args.step.counts[0]) return;
-    const int position = args.step.positions[row];
+    const int own = args.step.positions[row], position = own - own % args.stride;
     for (int i = thread_index(); i < args.pairs; i += THREADS) {
         turns[i] = turn_by(position, args.inv_freq[i], args.factor);
     }

@@ -3,8 +3,10 @@
 //   x              [rows, width]     f32
 //   weight         [experts, width]  f32, f16 or bf16 (stored.cuh)
 //   products, out  [rows, experts]   f32
-//   scores   softmax over all experts, or the sigmoid of each
-//   chosen   the largest scores plus corrections, of equal ones the first; NaN is never chosen
+//   given          [rows, top_k]     f32: numbers of experts; null: they are chosen
+//   scores   softmax over all experts, or of each the sigmoid or the root of ln(1 + e^z)
+//   chosen   the largest scores plus corrections, of equal ones the first; NaN is never chosen. If experts
+//            are given, these, each as often as it is given
 //   work     router_products: a warp multiplies ROWS rows by the weights of an expert, each lane every
 //            32nd VECTOR columns in order. router: a warp has a row
 //   exact    every sum has an order that depends on the row only
@@ -38,14 +40,17 @@ struct Args {
     i32 width;
     i32 experts;
     i32 top_k;
-    i32 is_sigmoid;
+    i32 score;  // a Score
     i32 is_normalized;
     i32 groups;
     i32 top_groups;
     i32 adds_two;  // the score of a group is the sum of its two largest preferences, else the largest one
     float factor;
     float scale;
+    const float* given;
 };
+
+enum Score { SOFTMAX, OF_SIGMOID, SQRT_SOFTPLUS };
 
 // Neighbouring elements that are read by one instruction.
 struct alignas(VECTOR * sizeof(Stored)) Weights {
@@ -117,10 +122,12 @@ DEVICE void score_row(const Args& args, const float* products, float* scores) {
     float largest = -infinity();
     for (int e = lane_index(); e < args.experts; e += WARP) {
         const float logit = products[e] * args.scale + (args.bias ? args.bias[e] : 0.0f);
-        scores[e] = args.is_sigmoid ? sigmoid(logit) : logit;
+        scores[e] = args.score == OF_SIGMOID      ? sigmoid(logit)
+                    : args.score == SQRT_SOFTPLUS ? sqrtf(softplus(logit))
+                                                  : logit;
         largest = fmaxf(largest, logit);
     }
-    if (args.is_sigmoid) return;
+    if (args.score != SOFTMAX) return;
     largest = warp_max(largest);
     float sum = 0.0f;
     for (int e = lane_index(); e < args.experts; e += WARP) {
@@ -129,6 +136,15 @@ DEVICE void score_row(const Args& args, const float* products, float* scores) {
     }
     sum = warp_sum(sum);
     for (int e = lane_index(); e < args.experts; e += WARP) scores[e] /= sum;
+}
+
+// Multiply the score of each expert by how often the row is given it.
+DEVICE void keep_given(const Args& args, const float* given, float* scores) {
+    for (int e = lane_index(); e < args.experts; e += WARP) {
+        int times = 0;
+        for (int i = 0; i < args.top_k; ++i) times += given[i] == (float)e;
+        scores[e] = times ? scores[e] * times : 0.0f;
+    }
 }
 
 // Make the preferences of all experts outside the best groups minus infinity.
@@ -151,6 +167,19 @@ DEVICE void keep_best_groups(const Args& args, float* preferences, float* scores
     warp_barrier();
 }
 
+// Make the scores of experts that are not chosen 0. `preferences` has room for all experts, then for all
+// groups.
+DEVICE void keep_chosen(const Args& args, float* scores, float* preferences) {
+    for (int e = lane_index(); e < args.experts; e += WARP)
+        preferences[e] = scores[e] + (args.correction ? args.correction[e] : 0.0f);
+    warp_barrier();
+    if (args.groups > 1) keep_best_groups(args, preferences, preferences + args.experts);
+    const Ranked last = last_of_first(args.top_k, preferences, args.experts);
+    for (int e = lane_index(); e < args.experts; e += WARP) {
+        if (!is_among(last, preferences[e], e)) scores[e] = 0.0f;
+    }
+}
+
 // Grid x: a row. Dynamic shared memory: scores and preferences of all experts, scores of groups.
 KERNEL BOUNDS(WARP, 8) router(const Args args) {
     DYNAMIC_SHARED(shared);
@@ -158,18 +187,14 @@ KERNEL BOUNDS(WARP, 8) router(const Args args) {
     wait_for_previous_kernel();
     if (block_x() >= args.counts[0]) return;
     float* scores = (float*)shared;
-    float* preferences = scores + args.experts;
     score_row(args, args.products + (i64)block_x() * args.experts, scores);
-    for (int e = lane_index(); e < args.experts; e += WARP)
-        preferences[e] = scores[e] + (args.correction ? args.correction[e] : 0.0f);
-    warp_barrier();
-    if (args.groups > 1) keep_best_groups(args, preferences, preferences + args.experts);
-    const Ranked last = last_of_first(args.top_k, preferences, args.experts);
-    float sum = 0.0f;
-    for (int e = lane_index(); e < args.experts; e += WARP) {
-        if (!is_among(last, preferences[e], e)) scores[e] = 0.0f;
-        sum += scores[e];
+    if (args.given) {
+        keep_given(args, args.given + (i64)block_x() * args.top_k, scores);
+    } else {
+        keep_chosen(args, scores, scores + args.experts);
     }
+    float sum = 0.0f;
+    for (int e = lane_index(); e < args.experts; e += WARP) sum += scores[e];
     sum = warp_sum(sum) + 1e-20f;
     const float factor = args.is_normalized ? args.factor / sum : args.factor;
     float* out = args.out + (i64)block_x() * args.experts;

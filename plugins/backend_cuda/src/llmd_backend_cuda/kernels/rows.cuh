@@ -31,6 +31,7 @@ struct Output {
     float scale;            // of the products, or of what is added to the residual
     float softcap;          // 0: none
     float threshold;        // of the activation, if two matrices are paired
+    float limit;            // of both products then; infinity: none
     i32 activation;
     i32 width;
     i32 tiles;

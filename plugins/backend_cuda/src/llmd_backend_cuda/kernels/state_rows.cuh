@@ -92,8 +92,6 @@ DEVICE Head head_of_block(const Args& args) {
     return {input, own, KEY_DIM, key_width(args), number * KEY_DIM};
 }
 
-DEVICE float softplus(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
-
 DEVICE float rate_of(const Args& args, int head) {
     const float stored = args.rates[head];
     return args.rates_are_logs ? expf(stored) : -stored;

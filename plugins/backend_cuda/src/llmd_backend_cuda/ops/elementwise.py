@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 
 from llmd.api.activations import ACTIVATIONS
 from llmd.api.latent_ops import Join
@@ -26,6 +27,7 @@ class ElementwiseArgs(ctypes.Structure):
         ("count", ctypes.c_int64),
         ("scale", ctypes.c_float),
         ("threshold", ctypes.c_float),
+        ("limit", ctypes.c_float),
         ("slice", ctypes.c_int32),
         ("other_slice", ctypes.c_int32),
     )
@@ -43,9 +45,14 @@ def launch_glu(context: Context, slotted: SlottedOp, rows: int) -> Launch:
     """Return the launch of a glu."""
     assert isinstance(slotted.op, Glu)
     args = _args(context, slotted, rows)
-    args.threshold = slotted.op.threshold
+    args.threshold, args.limit = slotted.op.threshold, limit_of(slotted.op)
     defines = {"ACTIVATION": ACTIVATIONS.index(slotted.op.activation)}
     return _launch(context, KernelSpec.of("elementwise", "glu_rows", defines), args)
+
+
+def limit_of(op: Glu) -> float:
+    """Return the limit of a glu; infinity if it has none."""
+    return math.inf if op.limit is None else op.limit
 
 
 def launch_activate(context: Context, slotted: SlottedOp, rows: int) -> Launch:

@@ -12,6 +12,7 @@ from llmd.api.activations import ACTIVATIONS
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.matrices import DeviceMatrix
 from llmd_backend_cuda.matrix_forms import CHUNK, TILE, MatrixForm
+from llmd_backend_cuda.ops.elementwise import limit_of
 from llmd_backend_cuda.ops.fastest import FEW_ROWS, ProductShape, row_class
 from llmd_backend_cuda.ops.gemm_tiles import (
     MOST_ROWS_OF_BLOCK,
@@ -137,6 +138,7 @@ def gated(context: Context, product: Product, glu: SlottedOp) -> Product:
     gate = product.outputs[0]
     gate.out = context.slot(glu.outputs[0])
     gate.activation, gate.threshold = ACTIVATIONS.index(glu.op.activation), glu.op.threshold
+    gate.limit = limit_of(glu.op)
     return Product(product.rows, product.outputs, product.matrices, is_pair=True, int8=product.int8)
 
 

@@ -35,6 +35,7 @@ class OutputArgs(ctypes.Structure):
         ("scale", ctypes.c_float),
         ("softcap", ctypes.c_float),
         ("threshold", ctypes.c_float),
+        ("limit", ctypes.c_float),
         ("activation", ctypes.c_int32),
         ("width", ctypes.c_int32),
         ("tiles", ctypes.c_int32),

@@ -29,6 +29,7 @@ class RopeArgs(ctypes.Structure):
         ("head_dim", ctypes.c_int32),
         ("pairs", ctypes.c_int32),
         ("interleaved", ctypes.c_int32),
+        ("stride", ctypes.c_int32),
     )
 
 
@@ -54,6 +55,7 @@ def launch_rope(context: Context, slotted: SlottedOp, rows: int) -> Launch:
         op.head_dim,
         pairs,
         op.interleaved,
+        op.stride,
     )
     kernel = context.runtime.kernel(KernelSpec.of("rope", "rope_rows"))
     return Launch(kernel, (rows, -(-op.heads // _HEADS_OF_BLOCK), 1), _THREADS, args)

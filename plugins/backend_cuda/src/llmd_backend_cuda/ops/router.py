@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from typing import get_args
 
 from llmd.api import Program, SlottedOp, StageLimits
-from llmd.api.expert_ops import Router
+from llmd.api.expert_ops import Router, Score
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.ops.embed import FORMATS, Table, vector_of
 from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory
 
+_SCORES = tuple(get_args(Score))
+"""Their indices are the numbers of ``enum Score`` of ``kernels/router.cu``."""
 _WARPS = 8
 _ROWS = 4
 """Experts and rows of a block of ``router_products``."""
@@ -31,13 +34,14 @@ class RouterArgs(ctypes.Structure):
         ("width", ctypes.c_int32),
         ("experts", ctypes.c_int32),
         ("top_k", ctypes.c_int32),
-        ("is_sigmoid", ctypes.c_int32),
+        ("score", ctypes.c_int32),
         ("is_normalized", ctypes.c_int32),
         ("groups", ctypes.c_int32),
         ("top_groups", ctypes.c_int32),
         ("adds_two", ctypes.c_int32),
         ("factor", ctypes.c_float),
         ("scale", ctypes.c_float),
+        ("given", ctypes.c_void_p),
     )
 
 
@@ -61,13 +65,14 @@ def router_launches(
         width,
         experts,
         op.top_k,
-        op.score == "sigmoid",
+        _SCORES.index(op.score),
         op.normalized,
         op.groups,
         op.top_groups,
         op.group_score == "sum_of_two",
         op.factor,
         op.scale,
+        context.slot(slotted.inputs[1]) if op.given else None,
     )
     defines = {"FORMAT": FORMATS[table.format], "VECTOR": vector_of(width, table)}
     multiply, choose = (
