@@ -12,10 +12,10 @@ from llmd.api.kv import KVDtype
 from llmd.api.ops import Attention, Rope, RopeTable
 from llmd.api.plan import KVGroup, KVKind
 from llmd.api.program import Instruction, Precision, Program, SlottedOp
-from llmd.api.step import BLOCK_LEN, Int32
+from llmd.api.step import Int32
 from llmd.api.tensors import TensorRef
 from llmd.builtin.reference import numerics
-from llmd.builtin.reference.kv import KVPool
+from llmd.builtin.reference.kv import KVPool, PagedKeys
 from llmd_backend_cuda.attention_plan import AttentionScratch, plan_attention
 from llmd_backend_cuda.context import Context, StepArgs
 from llmd_backend_cuda.kv_memory import KVMemory
@@ -50,16 +50,18 @@ class Bench:
         layers: int = 1,
         order: str | int = 1,
         kept: tuple[int, ...] = (5,),
+        stride: int = 1,
     ) -> None:
-        """``kept`` are the slots that are read later: 3 has rotated queries, 4 rotated keys, 5 the result."""
+        """``kept`` are the slots that are read later: 3 has rotated queries, 4 rotated keys, 5 the result.
+        Slot 6 has the sums of attention.
+        """
         self.op, self.ropes, self.context_len, self.kept = op, ropes, context_len, kept
         self.runtime = SimtRuntime(order=order)
-        kind: KVKind = "latent" if op.value_dim < op.head_dim else "paged"
-        self.group = KVGroup(
-            0, window, op.kv_heads, op.head_dim, tuple(range(layers)), kind=kind, value_dim=op.value_dim
-        )
+        kind: KVKind = "latent" if op.value_dim < op.head_dim or stride > 1 else "paged"
+        of_heads = (op.kv_heads, op.head_dim, tuple(range(layers)))
+        self.group = KVGroup(0, window, *of_heads, kind=kind, value_dim=op.value_dim, stride=stride)
         self.limits = StageLimits(max_rows, sequences, max_rows, kv_dtype)
-        self.width = -(-context_len // BLOCK_LEN)
+        self.width = -(-context_len // self.group.block_tokens)
         num_blocks = sequences * self.width + 1
         self.kv = KVMemory(self.runtime, self.group, num_blocks, kv_dtype)
         self.shape = shape_of(op, self.group)
@@ -86,7 +88,9 @@ class Bench:
         self._put("positions", positions)
         self._put("sequences", np.repeat(np.arange(len(step), dtype=np.int32), sizes))
         self._put("row_offsets", offsets)
-        table = np.stack([self._table(*one) for one in step])[:, : positions.max() // BLOCK_LEN + 1]
+        table = np.stack([self._table(*one) for one in step])[
+            :, : positions.max() // self.group.block_tokens + 1
+        ]
         self._put("block_table", np.array([4, table.shape[1], -1, -1, *table.reshape(-1)], np.int32))
         self.plan[:] = 1 << 30
         places = self.shape.num_places(self.limits, self.context_len)
@@ -97,15 +101,23 @@ class Bench:
             self._upload(self.slots[slot], np.concatenate([values[s, first:end] for s, first, end in step]))
         for launch in self.launches(rows + padding):
             self.runtime.launch(launch)
-        found = np.empty((rows, self.op.heads * self.op.value_dim), np.float32)
-        self.runtime.download(found, self.slots[-1], 0)
+        return self.read(5, rows, self.op.heads * self.op.value_dim)
+
+    def read(self, slot: int, rows: int, width: int) -> Float32:
+        """Return the first rows of a slot."""
+        found = np.empty((rows, width), np.float32)
+        self.runtime.download(found, self.slots[slot], 0)
         return found
 
     def expected(self, step: Rows, precision: Precision = "f16") -> Float32:
         """Return what the reference computes, in this precision."""
+        return self.expected_both(step, precision)[0]
+
+    def expected_both(self, step: Rows, precision: Precision = "f16") -> tuple[Float32, Float32]:
+        """Return what the reference computes in this precision, and the sums of attention."""
         op = self.op
         pool = KVPool(self.group, int(self.tables.max()) + 1, self.limits.kv_dtype)
-        found = []
+        found, sums = [], []
         for sequence, first, end in step:
             table, positions = self.tables[sequence], np.arange(end, dtype=np.int32)
             q, k, v = (values[sequence, :end].reshape(end, -1, op.head_dim) for values in self.qkv)
@@ -114,24 +126,26 @@ class Bench:
                     numerics.rotate(x, positions, rope.table, interleaved=rope.interleaved)
                     for x, rope in zip((q, k), self.ropes, strict=True)
                 )
-            pool.write(0, table, positions, k, v)
-            keys, values = pool.read(0, table, 0, end)
+            paged = PagedKeys(pool, 0, table, positions)
+            paged.write(k, v)
+            keys, values = paged.read(0)
             for position in range(first, end):
                 seen_from = 0 if self.group.window is None else max(0, position - self.group.window + 1)
-                seen = slice(seen_from, position + 1)
+                seen = slice(seen_from, paged.seen(position))
                 row = q[position].astype(np.float64)
                 sinks = None if self.sinks is None else self.sinks.astype(np.float64)
-                of = keys[seen], values[seen], op.scale, op.softcap, precision, sinks
-                found.append(numerics.attend(row, *of).reshape(-1))
-        return np.stack(found).astype(np.float32)
+                options = (op.scale, op.softcap, precision, sinks)
+                found.append(numerics.attend(row, keys[seen], values[seen], *options).reshape(-1))
+                sums.append(numerics.attention_sums(row, keys[seen], *options))
+        return np.stack(found).astype(np.float32), np.stack(sums).astype(np.float32)
 
     def _table(self, sequence: int, first: int, end: int) -> Int32:
         """Return the block table of a sequence, with -1 for what the step does not need."""
         table: Int32 = self.tables[sequence].copy()
         window = self.group.window
         seen_from = 0 if window is None else max(0, first - window + 1)
-        table[: seen_from // BLOCK_LEN] = -1
-        table[(end - 1) // BLOCK_LEN + 1 :] = -1
+        table[: seen_from // self.group.block_tokens] = -1
+        table[(end - 1) // self.group.block_tokens + 1 :] = -1
         return table
 
     def _allocate(self) -> None:
@@ -143,6 +157,7 @@ class Bench:
         self._inputs = {name: self.runtime.allocate(4 * count) for name, count in sizes.items()}
         heads = (op.heads, op.kv_heads, op.kv_heads, op.heads, op.kv_heads, op.heads)
         self.slots = [self.runtime.allocate(4 * rows * count * op.head_dim) for count in heads]
+        self.slots.append(self.runtime.allocate(4 * rows * op.heads))
         step = StepArgs(
             **{
                 name: self._inputs[name].pointer
@@ -168,7 +183,8 @@ class Bench:
         layer, sinks = len(self.group.layers) - 1, (None if self.sinks is None else 0,)
         if not self.ropes:
             inputs = (0,) if self.op.k is None else (0, 1, 2)
-            slotted = SlottedOp(self.op, inputs, (5,), sinks, kv_layer=layer)
+            outputs = (5,) if self.op.sums is None else (5, 6)
+            slotted = SlottedOp(self.op, inputs, outputs, sinks, kv_layer=layer)
             return attention_launches(self.context, slotted, rows, self._memory())
         ops = (
             SlottedOp(self.ropes[0], (0,), (3,), rope=0),

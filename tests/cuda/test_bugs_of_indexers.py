@@ -34,7 +34,7 @@ BUGS = {
         "0) * 2;",
     ),
     "the list of the first row": ("attention_item.cuh", "(i64)item.row * args.top_k", "0"),
-    "vectors of another position": ("attention_item.cuh", "key_index(id % BLOCK_LEN, 0)", "0"),
+    "vectors of another position": ("attention_item.cuh", "key_index(id % VECTORS, 0)", "0"),
 }
 """File, old text and new one."""
 

@@ -40,14 +40,15 @@ def _plan(
 
 def _check(
     shape: AttentionShape,
-    places: int,
+    num_places: int,
     offsets: np.ndarray,
     split: np.ndarray,
     whole: np.ndarray,
     positions: np.ndarray,
 ) -> None:
     covered = np.zeros(len(positions), int)
-    taken = np.zeros(places + 1, int)
+    taken = np.zeros(num_places + 1, int)
+    places = shape.places_of(positions)
     first_items = split[split[:, 4] == split[:, 7]]
     for row, count, sequence, position, first_span, spans, place, _ in np.concatenate(
         [first_items, whole]
@@ -55,10 +56,10 @@ def _check(
         covered[row : row + count] += 1
         assert offsets[sequence] <= row
         assert row + count <= offsets[sequence + 1]
-        assert position == positions[row]
+        last = max(0, places[row + count - 1])
+        assert position == (places if shape.top_k else positions)[row]
         assert count == 1 or not shape.top_k
         seen_from = 0 if shape.window is None else max(0, position - shape.window + 1)
-        last = position + count - 1
         assert [first_span, first_span + spans - 1] == shape.span_of(np.array([seen_from, last])).tolist()
         is_split = row in first_items[:, 0]
         assert count * shape.pair_heads <= 16 * (1 if is_split else shape.tiles) or count == 1
@@ -68,7 +69,7 @@ def _check(
                 taken[place : place + spans * count * shape.pair_heads] += 1
     assert np.all(covered == 1)
     assert taken.max(initial=0) <= 1
-    assert taken[places] == 0
+    assert taken[num_places] == 0
     assert len(whole) <= shape.most_whole(len(positions), LIMITS)
     assert np.all(np.diff(whole[:, 5]) <= 0)
 
@@ -83,6 +84,9 @@ def _check(
         AttentionShape(16, 1, 64, 9000),
         AttentionShape(40, 1, 576, None, 512, 2048),
         AttentionShape(3, 1, 60, None, 38, 100),
+        AttentionShape(16, 1, 64, None, stride=4),
+        AttentionShape(3, 1, 60, None, 60, 100, 4),
+        AttentionShape(5, 1, 512, None, stride=128),
     ],
     ids=str,
 )
@@ -96,9 +100,16 @@ def test_rows_and_spans_are_covered_once(shape: AttentionShape) -> None:
         offsets, positions = _step(random, rows)
         places = int(random.choice([most, most, 100, 0]))
         split, whole = _plan(shape, places, offsets, positions)
-        _check(shape, places, offsets, split, whole, shape.places_of(positions))
+        _check(shape, places, offsets, split, whole, positions)
         if places == most and shape.is_always_split(len(positions), CONTEXT_LEN):
             assert not len(whole)
+
+
+def test_rows_see_the_vectors_that_are_complete() -> None:
+    positions = np.array([0, 2, 3, 6, 7, 400], np.int32)
+    assert AttentionShape(4, 1, 32, None, stride=4).places_of(positions).tolist() == [-1, -1, 0, 0, 1, 99]
+    assert AttentionShape(4, 1, 32, None, 32, 2, 4).places_of(positions).tolist() == [-1, -1, 0, 0, 1, 1]
+    assert AttentionShape(4, 1, 32, None, stride=128).most_spans(100) == 1
 
 
 def test_a_decoding_step_is_always_split_if_there_is_memory() -> None:

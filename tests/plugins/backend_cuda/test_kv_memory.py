@@ -165,6 +165,30 @@ def test_only_index_keys_keep_float32() -> None:
     assert block_bytes(group, "f32", is_index=True) == 2 * halves
 
 
+@pytest.mark.parametrize(("stride", "vectors"), [(1, 16), (4, 4), (16, 1), (128, 1)])
+def test_a_block_has_the_vectors_of_16_tokens_or_one(stride: int, vectors: int) -> None:
+    group = KVGroup(0, None, 1, 21, (0, 1), kind="latent", stride=stride)
+    assert block_bytes(group, "f16") == 2 * vectors * 32 * 2
+    assert block_bytes(group, "f32", is_index=True) == 2 * vectors * 32 * 4
+
+
+@pytest.mark.parametrize("stride", [4, 32])
+def test_only_vectors_that_are_complete_are_written(stride: int) -> None:
+    bench = Bench(attention(2, 1, 12), context_len=96, stride=stride)
+    everything = np.arange(bench.kv.num_blocks, dtype=np.int32)
+    bench.kv.write_blocks(everything, np.full((len(everything), bench.kv.block_bytes), 0x11, np.uint8))
+    bench.run(((0, 27, 35), (1, 0, stride - 1)), padding=5)
+    width, of_block = 32, bench.group.block_vectors
+    halves = bench.kv.read_blocks(everything).view(np.uint16).reshape(-1, of_block, width)
+    written = np.argwhere((halves[..., :12] != 0x1111).any(axis=2)).tolist()
+    numbers = [position // stride for position in range(27, 35) if (position + 1) % stride == 0]
+    places = [[int(bench.tables[0, number // of_block]), number % of_block] for number in numbers]
+    assert sorted(written) == sorted(places)
+    for (block, place), number in zip(places, numbers, strict=True):
+        row = bench.qkv[1][0, stride * number + stride - 1]
+        np.testing.assert_array_equal(halves[block, place, :12].view(np.float16), row.astype(np.float16))
+
+
 def test_copies_are_in_order() -> None:
     runtime = SimtRuntime()
     group = KVGroup(1, None, 3, 20, (0, 1, 2))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from llmd.api import Program, StageLimits, Step
 from llmd.testing.adapter_cases import adapted_model
+from llmd.testing.compressed_cases import compressed_cases
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.attention_plan import AttentionShape, plan_attention
@@ -130,6 +131,19 @@ def test_entries_beyond_the_context_are_left_out() -> None:
     bench.upload(step_of([(0, 1), (0, 1)], wide, wide, [[-1, 0], [-1, 1]]), 2, [])
     for group in (0, 1):
         assert bench.table(group, 2) == np.arange(2 * WIDTH).reshape(2, WIDTH).tolist()
+
+
+def test_blocks_of_more_tokens_are_fewer() -> None:
+    """A block has one vector for 32 tokens, or 4 vectors for 4 tokens each."""
+    case = next(case for case in compressed_cases() if case.name == "merge_attention/few-f16")
+    program = lowered(case.plan, case.first_part, case.last_part)
+    bench = Bench(program)
+    blocks = [program.context_len // group.block_tokens for group in program.groups]
+    assert [group.stride for group in program.groups] == [1, 32, 1]
+    wide = [[[*range(count), -1]] for count in blocks]
+    bench.upload(step_of([(0, 1)], *wide), 2)
+    for group, count in enumerate(blocks):
+        assert bench.table(group, 1) == [[*range(count)]]
 
 
 def test_the_largest_step_fits() -> None:

@@ -24,7 +24,7 @@ HEADER = 8
 """Integers of a plan before its items."""
 ITEM_FIELDS = 8
 """Integers of an item, in the order of ``struct Item`` of ``kernels/attention_item.cuh``."""
-_NUM_ROWS, _SEQUENCE, _NUM_SPANS, _FIRST_PLACE, _SPAN = 1, 2, 5, 6, 7
+_ROW, _NUM_ROWS, _SEQUENCE, _POSITION, _FIRST_SPAN, _NUM_SPANS, _FIRST_PLACE, _SPAN = range(8)
 
 _PAIRS = 16
 _LONG_CHUNKS = 4
@@ -49,6 +49,8 @@ class AttentionShape(msgspec.Struct, frozen=True):
     top_k: int = 0
     """Most positions that a row sees, if they are chosen: then positions here are places in the list of a
     row, and a tile has one row. 0: rows see all positions."""
+    stride: int = 1
+    """Positions for each vector. Rows see vectors, which are counted as positions are otherwise."""
 
     def __post_init__(self) -> None:
         if not self.value_dim:
@@ -111,12 +113,17 @@ class AttentionShape(msgspec.Struct, frozen=True):
         return 1 if self.top_k else max(1, _PAIRS * self.tiles // self.pair_heads)
 
     def places_of(self, positions: Int32) -> Int32:
-        """Return the last position that each row sees, or its place in the list of the row."""
-        return np.minimum(positions, self.top_k - 1, dtype=np.int32) if self.top_k else positions
+        """Return the last position or vector that each row sees, or its place in the list of the row.
+
+        -1: a row sees none.
+        """
+        seen = positions if self.stride == 1 else (positions + 1) // self.stride - 1
+        return np.minimum(seen, self.top_k - 1, dtype=np.int32) if self.top_k else seen.astype(np.int32)
 
     def most_spans(self, context_len: int) -> int:
         """Return the most spans that the rows of a split sequence see."""
-        spans = int(self.span_of(self.places_of(np.array([context_len - 1], np.int32)))[0]) + 1
+        last = np.maximum(self.places_of(np.array([context_len - 1], np.int32)), 0)
+        spans = int(self.span_of(last)[0]) + 1
         return spans if self.window is None else min(spans, (self.window + _SPLIT_ROWS) // CHUNK + 2)
 
     def num_places(self, limits: StageLimits, context_len: int) -> int:
@@ -157,14 +164,15 @@ def plan_attention(
     ``out`` has `AttentionShape.plan_ints` elements. The plan has a header (items of split tiles, all items),
     then the items: those of split tiles, one for each span, then whole tiles, those with many spans first.
     """
-    positions = shape.places_of(positions)
-    is_split = _split_sequences(shape, num_places, row_offsets, positions)
-    tiles = _tiles(shape, is_split, row_offsets, positions)
+    places = np.maximum(shape.places_of(positions), 0)  # a row that sees nothing has the first span, too
+    is_split = _split_sequences(shape, num_places, row_offsets, places)
+    tiles = _tiles(shape, is_split, row_offsets, places)
+    tiles[:, _POSITION] = (shape.places_of(positions) if shape.top_k else positions)[tiles[:, _ROW]]
     in_split = is_split[tiles[:, _SEQUENCE]]
     whole, split = tiles[~in_split], tiles[in_split]
     spans = split[:, _NUM_SPANS]
-    places = np.where(spans > 1, spans * split[:, _NUM_ROWS] * shape.pair_heads, 0)
-    split[:, _FIRST_PLACE] = np.cumsum(places) - places
+    taken = np.where(spans > 1, spans * split[:, _NUM_ROWS] * shape.pair_heads, 0)
+    split[:, _FIRST_PLACE] = np.cumsum(taken) - taken
     items = np.repeat(split, spans, axis=0)
     items[:, _SPAN] += np.arange(len(items), dtype=np.int32) - np.repeat(np.cumsum(spans) - spans, spans)
     count = len(items) + len(whole)
@@ -177,27 +185,29 @@ def plan_attention(
 
 
 def _split_sequences(
-    shape: AttentionShape, num_places: int, row_offsets: Int32, positions: Int32
+    shape: AttentionShape, num_places: int, row_offsets: Int32, last: Int32
 ) -> NDArray[np.bool_]:
     """Return which sequences are split: those with few rows, as long as there is memory for the sums."""
     pairs = np.diff(row_offsets) * shape.pair_heads
-    first, last = positions[row_offsets[:-1]], positions[row_offsets[1:] - 1]
-    spans = shape.span_of(last) - _first_span(shape, first) + 1
+    of_first, of_last = last[row_offsets[:-1]], last[row_offsets[1:] - 1]
+    spans = shape.span_of(of_last) - _first_span(shape, of_first) + 1
     is_few = (pairs <= _SPLIT_PAIRS) | (row_offsets[-1] <= _SPLIT_ROWS)
     places = np.where(is_few & (spans > 1), spans * pairs, 0)
     is_split: NDArray[np.bool_] = is_few & (np.cumsum(places) <= num_places)
     return is_split
 
 
-def _tiles(shape: AttentionShape, is_split: NDArray[np.bool_], row_offsets: Int32, positions: Int32) -> Int32:
-    """Return the tiles of a step as items ``[tiles, ITEM_FIELDS]``, without places, at their first span."""
+def _tiles(shape: AttentionShape, is_split: NDArray[np.bool_], row_offsets: Int32, last: Int32) -> Int32:
+    """Return the tiles of a step as items ``[tiles, ITEM_FIELDS]`` at their first span.
+
+    ``last`` is what `AttentionShape.places_of` returns, or 0. Items have no positions and places yet.
+    """
     row, num_rows, sequence = _rows_of_tiles(shape, is_split, row_offsets)
-    position = positions[row]
-    first_span = _first_span(shape, position)
-    spans = shape.span_of(position + num_rows - 1) - first_span + 1
+    first_span = _first_span(shape, last[row])
+    spans = shape.span_of(last[row + num_rows - 1]) - first_span + 1
     tiles = np.zeros((len(sequence), ITEM_FIELDS), np.int32)
-    columns = (row, num_rows, sequence, position, first_span, spans, 0, first_span)
-    for field, column in enumerate(columns):
+    columns = {_ROW: row, _NUM_ROWS: num_rows, _SEQUENCE: sequence, _FIRST_SPAN: first_span}
+    for field, column in (columns | {_NUM_SPANS: spans, _SPAN: first_span}).items():
         tiles[:, field] = column
     return tiles
 

@@ -79,7 +79,8 @@ def _layer_bytes(group: KVGroup, kv_dtype: KVDtype, *, is_index: bool) -> int:
     if group.kind == "latent" and kv_dtype in LATENT_KV_DTYPES:
         is_split = is_index and kv_dtype == "f32"
         # Keys only, or what is left of each in the place of values.
-        return group.kv_heads * head_bytes(group.head_dim, kv_dtype) // (1 if is_split else 2)
+        of_block = group.kv_heads * head_bytes(group.head_dim, kv_dtype) // (1 if is_split else 2)
+        return of_block * group.block_vectors // BLOCK_LEN
     if group.kind != "paged" or group.value_dim != group.key_dim:
         raise ValueError(
             f"KV group {group.id} is {group.kind} with keys of {group.key_dim} elements in {kv_dtype}"
@@ -135,4 +136,5 @@ class KVMemory(BlockPool):
 
 def _macros(group: KVGroup, code: int) -> dict[str, int | str]:
     latent = {"LATENT": 1, "VALUE_DIM": group.value_dim} if group.kind == "latent" else {}
-    return {"HEAD_DIM": group.head_dim, "KV_DTYPE": code, **latent}
+    stride = {"STRIDE": group.stride} if group.stride > 1 else {}
+    return {"HEAD_DIM": group.head_dim, "KV_DTYPE": code, **latent, **stride}

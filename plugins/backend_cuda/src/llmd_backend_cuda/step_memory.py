@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import BLOCK_LEN, Program, Selection, StageLimits, Step
+from llmd.api import Program, Selection, StageLimits, Step
 from llmd.api.adapter_items import has_adapters, most_items, num_ints, pack_items
 from llmd.api.step import Int32
 from llmd_backend_cuda.attention_plan import AttentionShape, plan_attention
@@ -139,7 +139,8 @@ def _groups(program: Program) -> list[int]:
 
 def _widest_table(program: Program, group: int) -> int:
     """Return the most entries of a sequence in the block table of a KV group."""
-    return 2 if program.groups[group].kind == "state" else -(-program.context_len // BLOCK_LEN)
+    described = program.groups[group]
+    return 2 if described.kind == "state" else -(-program.context_len // described.block_tokens)
 
 
 def _of_bucket(limits: StageLimits, bucket: int) -> StageLimits:

@@ -127,6 +127,73 @@ def test_long_spans(window: int | None, monkeypatch: pytest.MonkeyPatch) -> None
     _same_bits(bench.run(((0, 2340, 2350),)), rows[2340:2350])
 
 
+STRIDES: Sequence[tuple[str, Attention, int, KVDtype]] = (
+    ("4-mha-20", attention(4, 1, 20), 4, "f16"),
+    ("2-mqa24-37", attention(24, 1, 37, has_sinks=True), 2, "bf16"),
+    ("8-mha-150", attention(3, 1, 150), 8, "f32"),
+    ("16-mha-20", attention(5, 1, 20, value_dim=13), 16, "f16"),
+    ("32-mqa40-64", attention(40, 1, 64), 32, "f16"),
+    ("4-mqa16-512", attention(16, 1, 512), 4, "f16"),
+)
+
+
+@pytest.mark.parametrize(("op", "stride", "kv_dtype"), [s[1:] for s in STRIDES], ids=[s[0] for s in STRIDES])
+def test_vectors_that_stand_for_several_positions(op: Attention, stride: int, kv_dtype: KVDtype) -> None:
+    """The first rows see none: they are 0, also if there are sinks."""
+    op = msgspec.structs.replace(op, sums="sums")
+
+    def bench() -> Bench:
+        return Bench(op, kv_dtype=kv_dtype, context_len=310, max_rows=350, stride=stride)
+
+    together, cut = bench(), bench()
+    step = ((0, 0, LENGTH), (1, 0, 37))
+    rows = together.run(step, padding=2)
+    sums = together.read(6, len(rows), op.heads)
+    expected, expected_sums = together.expected_both(step)
+    assert nmse(rows, expected) < BOUNDS[kv_dtype]
+    np.testing.assert_allclose(sums, expected_sums, rtol=1e-5, atol=2e-3)
+    assert not rows[: stride - 1].any()
+    more = ((1, 37, 39), (0, LENGTH, LENGTH + 1))
+    assert nmse(together.run(more), together.expected(more)) < BOUNDS[kv_dtype]
+    for first, end in itertools.pairwise(CUTS):
+        _same_bits(cut.run(((0, first, end),)), rows[first:end])
+        _same_bits(cut.read(6, end - first, op.heads), sums[first:end])
+
+
+def test_spans_of_vectors_are_added_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    op = msgspec.structs.replace(attention(4, 1, 20), sums="sums")
+    bench = Bench(op, context_len=1300, max_rows=1300, sequences=1, stride=2)
+    rows = bench.run(((0, 0, 1290),))
+    sums = bench.read(6, 1290, 4)
+    expected, expected_sums = bench.expected_both(((0, 0, 1290),))
+    assert nmse(rows, expected) < 1e-6
+    np.testing.assert_allclose(sums, expected_sums, rtol=1e-5, atol=2e-3)
+    for scratch_bytes in (1 << 20, 0):
+        monkeypatch.setattr(attention_plan, "_SCRATCH_BYTES", scratch_bytes)
+        for first in (0, 254, 255, 256, 1279):
+            _same_bits(bench.run(((0, first, first + 3),)), rows[first : first + 3])
+            _same_bits(bench.read(6, 3, 4), sums[first : first + 3])
+
+
+@pytest.mark.parametrize("window", [None, 33])
+def test_sums_of_attention(window: int | None) -> None:
+    """A sink that outweighs everything is the whole sum."""
+    op = msgspec.structs.replace(attention(6, 2, 20, softcap=5.0, has_sinks=True), sums="sums")
+    bench = Bench(op, window=window, max_rows=350)
+    step = ((0, 0, 300),)
+    bench.run(step)
+    expected = bench.expected_both(step)[1]
+    np.testing.assert_allclose(bench.read(6, 300, 6), expected, rtol=1e-5, atol=2e-3)
+    sinks = np.array([1e4, -1e4, 0, 1, 300, 80], np.float32)
+    bench.runtime.upload(bench.context.vectors[0], 0, sinks)  # type: ignore[arg-type]
+    bench.run(step)
+    found = bench.read(6, 300, 6)
+    assert (found[:, 0] == sinks[0]).all()
+    sinks[0], bench.sinks = 0, sinks
+    expected = bench.expected_both(step)[1]
+    np.testing.assert_allclose(found[:, 1:], expected[:, 1:], rtol=1e-5, atol=2e-3)
+
+
 def test_sinks_far_from_all_scores() -> None:
     """Heads with sinks that outweigh everything have zeros, and those without weight all of their values."""
     op = attention(2, 1, 20, has_sinks=True)

@@ -37,8 +37,8 @@ def indexer(heads: int, head_dim: int, top_k: int) -> Indexer:
 class Bench:
     """An indexer of the second of two layers, with the rows of two sequences."""
 
-    def __init__(self, op: Indexer, kv_dtype: KVDtype = "f32") -> None:
-        group = KVGroup(0, None, 1, op.head_dim, (0, 1), kind="latent")
+    def __init__(self, op: Indexer, kv_dtype: KVDtype = "f32", stride: int = 1) -> None:
+        group = KVGroup(0, None, 1, op.head_dim, (0, 1), kind="latent", stride=stride)
         widths = (op.heads * op.head_dim, op.head_dim, op.heads, op.top_k)
         self.one = OneInstruction(one_op(op, 3, kv_layer=1), widths, groups=(group,))
         rows = sum(LENGTHS)
@@ -46,7 +46,7 @@ class Bench:
         places = np.random.default_rng(9).permutation(12).astype(np.int32)
         table = np.full((2, 6), -1, np.int32)
         for sequence, length in enumerate(LENGTHS):
-            blocks = -(-length // BLOCK_LEN)
+            blocks = -(-length // group.block_tokens)
             table[sequence, :blocks] = places[6 * sequence :][:blocks]
         self.step = make_step(LENGTHS, tables=(table,))
         self.group, self.kv_dtype = group, kv_dtype
@@ -88,6 +88,27 @@ def test_the_positions_are_those_of_the_reference(op: Indexer, kv_dtype: KVDtype
     np.testing.assert_array_equal(found, bench.expected())
     assert (found[op.top_k - 1] == np.arange(op.top_k)).all()
     assert (found[0] == [0, *[-1] * (op.top_k - 1)]).all()
+
+
+@pytest.mark.parametrize(
+    ("op", "stride", "kv_dtype"),
+    [
+        (indexer(5, 21, 3), 4, "f32"),
+        (indexer(64, 128, 6), 4, "f16"),
+        (indexer(17, 150, 9), 2, "bf16"),
+        (indexer(16, 32, 2), 32, "f32"),
+    ],
+)
+def test_vectors_for_several_tokens_are_chosen_of_those_that_a_row_sees(
+    op: Indexer, stride: int, kv_dtype: KVDtype
+) -> None:
+    bench = Bench(op, kv_dtype, stride)
+    found = bench.run()
+    np.testing.assert_array_equal(found, bench.expected())
+    assert (found[: stride - 1] == -1).all()
+    assert (found[stride - 1] == [0, *[-1] * (op.top_k - 1)]).all()
+    length = -(-256 // stride // BLOCK_LEN) * BLOCK_LEN
+    assert score_bytes(bench.one.program, StageLimits(1000, 2, 1)) == 4 * 1000 * length
 
 
 @pytest.mark.parametrize("power", [-90, -30, 30, 90])

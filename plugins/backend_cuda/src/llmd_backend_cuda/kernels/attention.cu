@@ -22,6 +22,9 @@
 //   chosen  with CHOSEN, t are the positions in the list of the row, and chunks and spans are counted along
 //   it;
 //           a tile has one row. As long as all positions are chosen, the bits are those without a list
+//   stride  with a STRIDE, t are vectors that stand for several positions, and a row sees those that it or
+//           rows before it complete. A row that sees none is 0
+//   sums    with SUMS, the logarithms of the sums of exponentials go to `log_sums`; -infinity of nothing
 //   exact   every sum depends on positions only, and a position that a row does not see adds nothing to it
 //   speed   split tiles: bound by latency, then by reading keys and values, each once; all loads of a chunk
 //           are in flight at once. Whole tiles: bound by tensor cores, shared memory and the L2 cache, about
@@ -160,7 +163,8 @@ DEVICE void add_spans(const Args& args, const Item& item) {
             so_far.reference = shuffle(largest, WARP - 1);
         }
         if (!exists(item, pair)) continue;
-        const float factor = 1.0f / sum_with_sink(args, item, pair, so_far);
+        const float factor = last_factor(args, item, pair, so_far);
+        if (SUMS && lane == 0) leave_log_sum(args, item, pair, so_far);
         float* head = args.out + place_of(args, item, pair) * VALUE_DIM;
         for (int s = 0; s < VALUE_SLABS; ++s) sums[s] *= factor;
         if (ROTATED) rotate_head(sums);

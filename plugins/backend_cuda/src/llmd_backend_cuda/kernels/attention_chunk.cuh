@@ -48,12 +48,13 @@ DEVICE void mask_scores(Scores<tiles>& scores, const Args& args, Shared<tiles>& 
     const int lane = lane_index(), own_first = shared.item.position;
     const int first = chunk * CHUNK + warp_index() * OWN_BLOCKS * BLOCK_LEN;
     const int last = first + OWN_BLOCKS * BLOCK_LEN - 1;
-    const bool all_seen = last <= own_first && first > own_first + shared.item.num_rows - 1 - args.window;
+    const bool all_seen = last <= last_seen(own_first, 0) &&
+                          first > last_seen(own_first, shared.item.num_rows - 1) - args.window;
 #pragma unroll
     for (int tile = 0; tile < tiles; ++tile) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const int pair = tile * PAIRS + lane / 4 + 8 * half, own = own_first + pair / HEADS;
+            const int pair = tile * PAIRS + lane / 4 + 8 * half, own = last_seen(own_first, pair / HEADS);
             float largest = -infinity();
 #pragma unroll
             for (int n = 0; n < OWN_BLOCKS; ++n) {
@@ -127,7 +128,7 @@ DEVICE void load_values(ChunkValues& values, const Args& args, const Work& work,
                         int unit) {
 #pragma unroll
     for (int n = 0; n < CHUNK_BLOCKS; ++n) {
-#if CHOSEN
+#if SCATTERED
         values.of_block[n].load(work.head, places + n * BLOCK_LEN, unit);
 #else
         values.of_block[n].load(work.head, block_at(args, ids, n), unit);
@@ -136,7 +137,7 @@ DEVICE void load_values(ChunkValues& values, const Args& args, const Work& work,
 }
 
 DEVICE void load_keys(Keys& keys, const Args& args, const Work& work, int ids, const i64* places, int block) {
-#if CHOSEN
+#if SCATTERED
     keys.load(work.head, places + block * BLOCK_LEN);
 #else
     keys.load(work.head, block_at(args, ids, block));
@@ -205,8 +206,8 @@ DEVICE void attend_chunk(State<tiles>& state, const Args& args, const Work& work
     constexpr bool ALL_AT_ONCE = tiles == 1 && DIM <= 128, VALUES_LATE = DIM > 128;
     constexpr int KEYS_AT_ONCE = ALL_AT_ONCE ? OWN_BLOCKS : 1;
     const int unit = warp_index() * UNITS;
-    const i64* places = CHOSEN ? shared.places[chunk % 2] : nullptr;
-    if (CHOSEN) leave_places(args, shared, chunk, ids);
+    const i64* places = SCATTERED ? shared.places[chunk % 2] : nullptr;
+    if (SCATTERED) leave_places(args, shared, chunk, ids);
     Scores<tiles> scores;
     ChunkValues values;
 #pragma unroll
@@ -294,7 +295,10 @@ DEVICE void add_to_out(State<tiles>& state, const Args& args, Shared<tiles>& sha
             warp_barrier();
             if (!is_last && lane_index() % 4 == 0) in_out = total;
             if (!exists(shared.item, pair)) continue;
-            const float factor = is_last ? 1.0f / sum_with_sink(args, shared.item, pair, total) : 1.0f;
+            const float factor = is_last ? last_factor(args, shared.item, pair, total) : 1.0f;
+            if (SUMS && is_last && lane_index() % 4 == 0 && warp_index() == 0) {
+                leave_log_sum(args, shared.item, pair, total);
+            }
             float* head = args.out + place_of(args, shared.item, pair) * VALUE_DIM;
 #pragma unroll
             for (int n = 0; n < UNITS; ++n) {

@@ -1,7 +1,8 @@
 // What a block of attention computes, its queries, and its sums so far; attention.cu says what tiles and
 // spans are.
 //
-// Macros: those of kv_layout.cuh; RATIO, query heads of a key-value head; SOFTCAP, 1 if there is one.
+// Macros: those of kv_layout.cuh; RATIO, query heads of a key-value head; SOFTCAP, 1 if there is one; SUMS, 1
+// if another op reads the sums of exponentials.
 #pragma once
 
 #include "kv_layout.cuh"
@@ -11,6 +12,9 @@
 #endif
 #ifndef SOFTCAP
 #define SOFTCAP 0
+#endif
+#ifndef SUMS
+#define SUMS 0
 #endif
 
 constexpr int WARPS = DIM <= 256 ? 4 : 8;  // so that each has registers for the sums of its dimensions
@@ -31,7 +35,7 @@ constexpr int GROUP = UNITS < 2 ? 1 : 2;  // of them at a time: their values sha
 struct Item {
     i32 row, num_rows;  // rows of the step
     i32 sequence;
-    i32 position;  // of the first row; with CHOSEN, its last place in the list of chosen positions
+    i32 position;  // of the first row; with CHOSEN, its last place in the list of chosen positions, or -1
     i32 first_span, num_spans;
     i32 first_place;  // in `sums`, in pairs
     i32 span;         // of a split tile
@@ -53,6 +57,7 @@ struct Args {
     i32 most_items;       // that fit into the plan
     const float* chosen;  // [rows, top_k], with CHOSEN: the positions that each row sees
     i32 top_k;
+    float* log_sums;  // [rows, heads], with SUMS: the logarithms of the sums of exponentials
 };
 
 // What exponentials are relative to, as an exponent of 2 (-infinity: there are none), and their sum.
@@ -73,7 +78,7 @@ struct Shared {
     Total so_far[WARPS][tiles * PAIRS];         // of the exponentials of a pair; each warp has its own copy
     Factors factors[WARPS][tiles * PAIRS];      // with which the sums of this chunk are added
     Total in_out[WARPS][tiles * PAIRS];         // of the spans whose sums are in `out`
-    i64 places[2][CHOSEN ? CHUNK : 1];          // of the vectors of a chunk; chunks take turns
+    i64 places[2][SCATTERED ? CHUNK : 1];       // of the vectors of a chunk; chunks take turns
     Item item;
     i32 is_last;
 };
@@ -85,8 +90,11 @@ struct Work {
     const i32* table;             // of the sequence
     int first_block, last_block;  // that a row sees
     const float* chosen;          // of the row
-    int last;                     // of the chosen positions
+    int last;                     // that a row sees, of the vectors or of the chosen positions; -1: none
 };
+
+// The last vector that a row of an item at a position sees, or its place in the list; -1: none.
+DEVICE int last_seen(int position, int row) { return CHOSEN ? position : last_vector(position + row); }
 
 DEVICE int kv_head(const Item& item) { return item.column / HEAD_TILES; }
 // The query head of a pair, among those of its key-value head.
@@ -109,13 +117,13 @@ DEVICE Item read_item(const i32* plan, int number, int column) {
 }
 
 DEVICE Work begin_work(const Args& args, const Item& item) {
-    const int first = item.position - args.window + 1, last = item.position + item.num_rows - 1;
+    const int first = item.position - args.window + 1, last = last_seen(item.position, item.num_rows - 1);
     return {head_of(args.memory, kv_head(item)),
             blocks_of(args.memory.block_table, item.sequence),
             first > 0 ? first / BLOCK_LEN : 0,
             last / BLOCK_LEN,
             CHOSEN ? args.chosen + (i64)item.row * args.top_k : nullptr,
-            item.position};
+            last};
 }
 
 // Two neighbouring elements of a query; zeros if there is no query, and beyond the head.
@@ -184,12 +192,28 @@ DEVICE Factors factors_of(float old_reference, float new_reference) {
     const float finite = reference == -infinity() ? 0.0f : reference;
     return {fast_exp2(old_reference - finite), fast_exp2(new_reference - finite)};
 }
+// The sink of a pair's head; -infinity if there is none.
+DEVICE float sink_of(const Args& args, const Item& item, int pair) {
+    return args.sinks ? args.sinks[kv_head(item) * RATIO + head_of_pair(item, pair)] : -infinity();
+}
 // The sum of all exponentials of a pair, to which that of its head's sink belongs.
 DEVICE float sum_with_sink(const Args& args, const Item& item, int pair, const Total& total) {
     constexpr float LOG2_E = 1.44269504f;
     if (!args.sinks) return total.sum;
-    const float sink = args.sinks[kv_head(item) * RATIO + head_of_pair(item, pair)];
-    return total.sum + fast_exp2(sink * LOG2_E - total.reference);
+    return total.sum + fast_exp2(sink_of(args, item, pair) * LOG2_E - total.reference);
+}
+// Whether there are exponentials. A row may see no vector that stands for several positions.
+DEVICE bool is_empty(const Total& total) { return STRIDE > 1 && total.reference == -infinity(); }
+// What the sums of a pair are multiplied by in the end.
+DEVICE float last_factor(const Args& args, const Item& item, int pair, const Total& total) {
+    return is_empty(total) ? 0.0f : 1.0f / sum_with_sink(args, item, pair, total);
+}
+// Write the logarithm of that sum. If it is infinite, the sink is so large that nothing else counts.
+DEVICE void leave_log_sum(const Args& args, const Item& item, int pair, const Total& total) {
+    constexpr float LN_2 = 0.693147181f;
+    const float sum = is_empty(total) ? infinity() : sum_with_sink(args, item, pair, total);
+    args.log_sums[place_of(args, item, pair)] =
+        sum == infinity() ? sink_of(args, item, pair) : fmaf(total.reference, LN_2, logf(sum));
 }
 // As it is written, the compiler cannot choose how this is rounded.
 DEVICE float folded(float old_sum, float new_sum, const Factors& by) {
@@ -200,13 +224,14 @@ DEVICE Total folded(const Total& old_total, const Total& new_total, const Factor
 }
 
 // Return where each block of a chunk is, one in each lane. Instead of a block that no row sees, the nearest
-// one that is seen is read: its scores are masked. With CHOSEN, a thread has a vector of the chunk: BLOCK_LEN
-// times its block, plus its position there.
+// one that is seen is read: its scores are masked. If vectors are SCATTERED, a thread has one of the chunk:
+// VECTORS times its block, plus its number there; if no row sees any, that of the first one of block 0.
 DEVICE int read_ids(const Work& work, int chunk) {
-    if (CHOSEN) {
-        const int place = chunk * CHUNK + thread_index() % CHUNK;
-        const int position = (int)work.chosen[place < work.last ? place : work.last];
-        return work.table[position / BLOCK_LEN] * BLOCK_LEN + position % BLOCK_LEN;
+    if (SCATTERED) {
+        if (STRIDE > 1 && work.last < 0) return 0;
+        int number = min(chunk * CHUNK + thread_index() % CHUNK, work.last);
+        if (CHOSEN) number = (int)work.chosen[number];
+        return work.table[number / VECTORS] * VECTORS + number % VECTORS;
     }
     const int block = chunk * CHUNK_BLOCKS + lane_index() % CHUNK_BLOCKS;
     if (block < work.first_block) return work.table[work.first_block];
@@ -219,7 +244,7 @@ DEVICE i64 block_at(const Args& args, int ids, int place) {
 // Leave the places of the vectors of a chunk in shared memory.
 template <int tiles>
 DEVICE void leave_places(const Args& args, Shared<tiles>& shared, int chunk, int id) {
-    const i64 at = (i64)(id / BLOCK_LEN) * (i32)args.memory.block_bytes;
-    shared.places[chunk % 2][thread_index() % CHUNK] = at + key_index(id % BLOCK_LEN, 0) * 2;
+    const i64 at = (i64)(id / VECTORS) * (i32)args.memory.block_bytes;
+    shared.places[chunk % 2][thread_index() % CHUNK] = at + key_index(id % VECTORS, 0) * 2;
     block_barrier();
 }

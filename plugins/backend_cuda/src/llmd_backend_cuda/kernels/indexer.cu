@@ -12,6 +12,7 @@
 //           of its range
 //   work    the host launches both kernels for some rows at a time, so that `scores` is small. A row that
 //           sees no more than top_k positions needs no scores
+//   stride  with a STRIDE, positions are those of vectors that stand for several tokens
 //   exact   a score depends on the row and the position only, and so does the choice
 //   speed   scores: bound by tensor cores and the L2 cache for many rows, by reading keys for few. Choice:
 //           reads the scores of a row five times, with one block
@@ -94,17 +95,31 @@ DEVICE void split_queries(const Args& args, int row, Queries& queries) {
     }
 }
 
-// The keys of a warp's blocks, of the blocks `first` and after of a sequence that has `last` as its last one.
+// The keys of a warp's blocks, of the blocks `first` and after of a sequence of which a row sees `seen` keys.
 struct OwnKeys {
     Keys keys[OWN_BLOCKS], rest[SPLIT_KEYS ? OWN_BLOCKS : 1];
 
-    DEVICE void load(const KVMemory& memory, const i32* table, int first, int last) {
+    DEVICE void load(const KVMemory& memory, const i32* table, int first, int seen) {
+#if SCATTERED
+#pragma unroll
+        for (int n = 0; n < OWN_BLOCKS; ++n) {
+            i64 at[2];
+            for (int j = 0; j < 2; ++j) {
+                const int number = (first + n) * BLOCK_LEN + key_position(lane_index() / 4, j);
+                at[j] = vector_at(memory, table, min(number, seen - 1));
+            }
+            keys[n].load(head_of(memory, 0), at[0], at[1]);
+            if (SPLIT_KEYS) rest[n].load(head_of(memory, 0) + REST_AT, at[0], at[1]);
+        }
+#else
+        const int last = (seen - 1) / BLOCK_LEN;
 #pragma unroll
         for (int n = 0; n < OWN_BLOCKS; ++n) {
             const i64 at = table[min(first + n, last)] * memory.block_bytes;
             keys[n].load(head_of(memory, 0), at);
             if (SPLIT_KEYS) rest[n].load(head_of(memory, 0) + REST_AT, at);
         }
+#endif
     }
 };
 
@@ -175,18 +190,19 @@ KERNEL BOUNDS(THREADS, 2) score_positions(Args args) {
     SHARED Queries queries;
     allow_next_kernel();
     const int row = args.first_row + block_y();
-    const bool has_scores = row < args.step.counts[0] && args.step.positions[row] >= args.top_k;
+    const int seen = row < args.step.counts[0] ? last_vector(args.step.positions[row]) + 1 : 0;
+    const bool has_scores = seen > args.top_k;
     wait_for_previous_kernel();
     if (!has_scores) return;
     split_queries(args, row, queries);
     block_barrier();
     const i32* table = blocks_of(args.memory.block_table, args.step.sequences[row]);
     float* scores = args.scores + (i64)block_y() * args.score_stride;
-    const int last = args.step.positions[row] / BLOCK_LEN;
+    const int last = (seen - 1) / BLOCK_LEN;
     const int begin = (block_x() * WARPS + warp_index()) * OWN_BLOCKS;
     for (int first = begin; first <= last; first += grid_x() * THREADS / WARP * OWN_BLOCKS) {
         OwnKeys own;
-        own.load(args.memory, table, first, last);
+        own.load(args.memory, table, first, seen);
         score_blocks(queries, own, scores, first, last);
     }
 }
@@ -279,7 +295,7 @@ KERNEL BOUNDS(CHOOSERS, 1) choose_positions(Args args) {
     const bool exists = row < args.step.counts[0];
     wait_for_previous_kernel();
     if (!exists) return;
-    const int seen = args.step.positions[row] + 1;
+    const int seen = last_vector(args.step.positions[row]) + 1;
     float* out = args.out + (i64)row * args.top_k;
     if (seen <= args.top_k) {
         for (int i = thread_index(); i < args.top_k; i += CHOOSERS) out[i] = i < seen ? (float)i : -1.0f;

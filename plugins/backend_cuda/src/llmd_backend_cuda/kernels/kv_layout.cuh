@@ -12,6 +12,9 @@
 //   latent    keys only, as float16: the first VALUE_DIM dimensions of a key are the value
 //   split     keys only: the float16 of the keys, then in the same order those of what is left of a float32
 //
+// With a STRIDE, a latent vector stands for as many positions, and a block has fewer vectors: p is a vector
+// then. Such vectors, and those at chosen positions, are read one by one (SCATTERED).
+//
 // With g = lane / 4 and t = lane % 4, a lane reads the dimensions 32s + 8t to 32s + 8t + 7 of a key: they are
 // the `b` words of two tiles of multiply_tile, if queries have the same order of dimensions. Column n of key
 // tile j is position 4(n/2) + n%2 + 2j, so that the scores of a lane are those of the positions 4t to 4t + 3:
@@ -23,10 +26,11 @@
 // does not see are multiplied by 0.
 //
 // Macros: HEAD_DIM, at most 576; KV_DTYPE, one of the numbers below; LATENT, 1 for latent vectors, with
-// VALUE_DIM; CHOSEN, 1 if latent vectors are read at chosen positions.
+// VALUE_DIM; CHOSEN, 1 if latent vectors are read at chosen positions; STRIDE, positions for each latent
+// vector.
 #pragma once
 
-#include "step.cuh"
+#include "kv_memory.cuh"
 
 #define KV_F16 0
 #define KV_BF16 1  // rounded to bfloat16 when they are stored, then stored as float16
@@ -47,9 +51,13 @@
 #ifndef CHOSEN
 #define CHOSEN 0
 #endif
+#ifndef STRIDE
+#define STRIDE 1
+#endif
+#define SCATTERED (CHOSEN || STRIDE > 1)
 
-constexpr int BLOCK_LEN = 16;  // positions of a block
-constexpr int SLAB = 32;       // dimensions that share a scale
+constexpr int VECTORS = STRIDE < BLOCK_LEN ? BLOCK_LEN / STRIDE : 1;  // of a head in a block
+constexpr int SLAB = 32;                                              // dimensions that share a scale
 constexpr int SLABS = (HEAD_DIM + SLAB - 1) / SLAB;
 constexpr int DIM = SLABS * SLAB;
 constexpr int VALUE_SLABS = (VALUE_DIM + SLAB - 1) / SLAB;
@@ -65,7 +73,7 @@ constexpr int VALUES_AT = KEY_SCALES_AT + BLOCK_LEN * SCALES * 2;
 constexpr int VALUE_SCALES_AT = VALUES_AT + BLOCK_LEN * DIM;
 constexpr int HEAD_BYTES = VALUE_SCALES_AT + SLABS * BLOCK_LEN * 2;
 #elif KV_DTYPE != KV_INT4
-constexpr int VALUES_AT = BLOCK_LEN * DIM * 2;
+constexpr int VALUES_AT = VECTORS * DIM * 2;
 constexpr int REST_AT = VALUES_AT;  // of what is left of a key in float32
 constexpr int HEAD_BYTES = LATENT && KV_DTYPE != KV_SPLIT ? VALUES_AT : 2 * VALUES_AT;
 #endif
@@ -77,14 +85,8 @@ DEVICE int key_position(int n, int j) { return n / 2 * 4 + n % 2 + 2 * j; }
 #include "kv_int4.cuh"
 #endif
 
-// The KV memory of a group, and which blocks its sequences have.
-struct KVMemory {
-    u8* blocks;
-    const i32* block_table;  // see blocks_of
-    i64 block_bytes;
-    i64 layer_at;  // bytes before the layer in a block
-    i32 kv_heads;
-};
+// The number of the last vector that a row at a position sees; -1: none.
+DEVICE int last_vector(int position) { return (position + 1) / STRIDE - 1; }
 
 // Where the keys and values of a head begin in block 0.
 DEVICE u8* head_of(const KVMemory& memory, int kv_head) {
@@ -92,6 +94,10 @@ DEVICE u8* head_of(const KVMemory& memory, int kv_head) {
 }
 
 DEVICE int key_index(int position, int dim) { return position * DIM + dim; }
+// Bytes between the first vector of block 0 and a vector of a sequence with these blocks.
+DEVICE i64 vector_at(const KVMemory& memory, const i32* table, int number) {
+    return table[number / VECTORS] * memory.block_bytes + key_index(number % VECTORS, 0) * 2;
+}
 DEVICE int value_index(int position, int dim) {
     return (dim / 2 * 4 + position / 4) * 8 + dim % 2 * 4 + position % 4;
 }
@@ -220,15 +226,18 @@ struct Keys {
         }
     }
 
-    // The same for 16 vectors that are scattered: `places` has the bytes between the first vector of block 0
-    // and each of them.
-    DEVICE void load(const u8* head, const i64* places) {
-        const int lane = lane_index();
+    // The same for vectors that are scattered: `first` and `second` are the bytes between the first vector of
+    // block 0 and those that the lane has in both tiles.
+    DEVICE void load(const u8* head, i64 first, i64 second) {
         for (int j = 0; j < 2; ++j) {
-            const u8* from = head + places[key_position(lane / 4, j)] + lane % 4 * 16;
+            const u8* from = head + (j ? second : first) + lane_index() % 4 * 16;
 #pragma unroll
             for (int s = 0; s < SLABS; ++s) halves[s][j] = *(const Words4*)(from + s * SLAB * 2);
         }
+    }
+    DEVICE void load(const u8* head, const i64* places) {
+        const int n = lane_index() / 4;
+        load(head, places[key_position(n, 0)], places[key_position(n, 1)]);
     }
 
     DEVICE void words(u32 (&first)[2], u32 (&second)[2], int s, int j) const {

@@ -4,7 +4,8 @@
 //   q, k, v  [rows, heads or kv_heads, HEAD_DIM]  f32; rotated queries go to q_out, and keys are rotated,
 //            then stored. Without q, only keys and values are stored; with no pairs, they are not rotated.
 //            With int4, all of them are rotated as in kv_hadamard.cuh after that. Without k, only queries are
-//            written: attention reads the keys and values of another layer. Latent vectors are keys only
+//            written: attention reads the keys and values of another layer. Latent vectors are keys only;
+//            with a STRIDE, only rows that complete a vector store one
 //   work     a warp has a head of a row: first come those of queries, then keys, then values. The threads of
 //            a block compute the turn of each pair once. A key is rotated in shared memory, and stored 32
 //            dimensions at once
@@ -84,7 +85,8 @@ DEVICE Head read_head(const float* x) {
     return head;
 }
 
-DEVICE void store_head(u8* to, bool is_key, int position, Head head) {
+// Store a head at a place in its block.
+DEVICE void store_head(u8* to, bool is_key, int place, Head head) {
     if (ROTATED) {
         rotate_head(head.at);
         const float last = shuffle(head.at[SLABS - 1], (HEAD_DIM - 1) % SLAB);
@@ -93,7 +95,7 @@ DEVICE void store_head(u8* to, bool is_key, int position, Head head) {
 #pragma unroll
     for (int slab = 0; slab < SLABS; ++slab) {
         const float x = head.at[slab];
-        store_slab(to, is_key, position % BLOCK_LEN, slab, ROTATED && position % 2 ? -x : x);
+        store_slab(to, is_key, place, slab, ROTATED && place % 2 ? -x : x);
     }
 }
 
@@ -134,10 +136,12 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
     const int first_key = args.heads, first_value = args.heads + kv_heads;
     const int first = block_y() * WARPS, n = first + warp_index();
     const int position = args.step.positions[row], sequence = args.step.sequences[row];
-    const int block = blocks_of(args.memory.block_table, sequence)[position / BLOCK_LEN];
     if (first < first_key) fill_turns(turns[0], args.q_rotation, position);
     if (first < first_value && first + WARPS > first_key) fill_turns(turns[1], args.k_rotation, position);
     wait_for_previous_kernel();
+    if (STRIDE > 1 && (position + 1) % STRIDE) return;
+    const int number = last_vector(position);
+    const int block = blocks_of(args.memory.block_table, sequence)[number / VECTORS];
     block_barrier();
     float* own = rotated[warp_index()];
     if (n < first_key) {
@@ -160,7 +164,7 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
             x = own;
         }
         u8* to = head_of(args.memory, kv_head) + block * args.memory.block_bytes;
-        store_head(to, is_key, position, read_head(x));
+        store_head(to, is_key, number % VECTORS, read_head(x));
     }
 }
 

@@ -84,6 +84,7 @@ class AttentionArgs(ctypes.Structure):
         ("most_items", ctypes.c_int32),
         ("chosen", ctypes.c_void_p),
         ("top_k", ctypes.c_int32),
+        ("log_sums", ctypes.c_void_p),
     )
 
 
@@ -111,7 +112,7 @@ def shape_of(op: Attention, group: KVGroup, top_k: int = 0) -> AttentionShape:
         raise ValueError(
             f"attention with heads of {op.head_dim} elements and scale {op.scale} is not supported"
         )
-    return AttentionShape(op.heads, op.kv_heads, op.head_dim, group.window, op.value_dim, top_k)
+    return AttentionShape(op.heads, op.kv_heads, op.head_dim, group.window, op.value_dim, top_k, group.stride)
 
 
 def slotted_shape(program: Program, slotted: SlottedOp) -> AttentionShape:
@@ -209,7 +210,10 @@ def _is_plain(
     made = {rope.outputs[0] for rope in ropes}
     read = {v_slot, *(rope.inputs[0] for rope in ropes)}
     unwritten = {k_slot, q_slot} if memory.kv.rotates_heads else {k_slot}
-    return of_q is not of_k and not unwritten & set(instruction.outputs) and not made & read
+    is_of_each = all(isinstance(rope.op, Rope) and rope.op.stride == 1 for rope in ropes)
+    is_of_each &= memory.kv.group.stride == 1
+    alone = of_q is not of_k and not unwritten & set(instruction.outputs) and not made & read
+    return alone and is_of_each
 
 
 def _is_of_heads(norm: SlottedOp | None, rope: SlottedOp | None, instruction: Instruction) -> bool:
@@ -271,7 +275,8 @@ def _attend_spec(name: str, op: Attention, memory: AttentionMemory) -> KernelSpe
         "SHORT_SPANS": SHORT_SPANS,
         "LONG_CHUNKS": shape.long_chunks,
     }
-    chosen = {"CHOSEN": 1} if shape.top_k else {}
+    options = {"CHOSEN": shape.top_k > 0, "SUMS": op.sums is not None}
+    chosen = {option: 1 for option, is_used in options.items() if is_used}
     return KernelSpec.of("attention", name, memory.kv.defines(READ_CODES) | own | chosen)
 
 
@@ -324,6 +329,7 @@ def _attend_args(context: Context, slotted: SlottedOp, q_slot: int, memory: Atte
         memory.most_items,
         context.slot(slotted.inputs[-1]) if shape.top_k else None,
         shape.top_k,
+        context.slot(slotted.outputs[1]) if op.sums else None,
     )
 
 

@@ -61,9 +61,10 @@ def index_groups(program: Program) -> set[int]:
 
 def score_bytes(program: Program, limits: StageLimits) -> int:
     """Return the bytes of the scores of some rows; 0 if a program has no indexer."""
-    if not index_groups(program):
-        return 0
-    return 4 * _rows_at_once(program.context_len, limits.max_rows) * _score_stride(program.context_len)
+    lengths = [program.context_len // program.groups[group].stride for group in index_groups(program)]
+    return max(
+        (4 * _rows_at_once(length, limits.max_rows) * _score_stride(length) for length in lengths), default=0
+    )
 
 
 def allocate_scores(runtime: Runtime, program: Program, limits: StageLimits) -> Memory:
@@ -92,7 +93,7 @@ def indexer_launches(
     q, k, head_weights = map(context.slot, slotted.inputs)
     kv = memory.kv.args(slotted.kv_layer, memory.block_table)
     yield store_launch(context, memory.kv, StoreArgs(context.step, kv, k=k), rows)
-    length = context.program.context_len
+    length = context.program.context_len // memory.kv.group.stride
     at_once = min(rows, _rows_at_once(length, context.limits.max_rows))
     score, choose = (context.runtime.kernel(_spec(name, op, memory.kv)) for name in _KERNELS)
     for first in range(0, rows, at_once):
@@ -109,7 +110,7 @@ def indexer_launches(
         )
         count = min(at_once, rows - first)
         if length > op.top_k:
-            yield Launch(score, (_blocks(context, count), count, 1), 32 * _WARPS, args, overlaps=True)
+            yield Launch(score, (_blocks(context, length, count), count, 1), 32 * _WARPS, args, overlaps=True)
         yield Launch(choose, (count, 1, 1), _CHOOSERS, args, overlaps=True)
 
 
@@ -120,16 +121,16 @@ def _spec(name: str, op: Indexer, kv: KVMemory) -> KernelSpec:
     return KernelSpec.of("indexer", name, kv.defines(INDEX_READ_CODES) | {"HEADS": op.heads})
 
 
-def _score_stride(context_len: int) -> int:
-    """Return the elements of the scores of a row: whole blocks of positions."""
-    return -(-context_len // BLOCK_LEN) * BLOCK_LEN
+def _score_stride(length: int) -> int:
+    """Return the elements of the scores of a row that sees at most ``length`` keys: a multiple of 16."""
+    return max(1, -(-length // BLOCK_LEN)) * BLOCK_LEN
 
 
-def _rows_at_once(context_len: int, max_rows: int) -> int:
-    return max(1, min(max_rows, _SCRATCH_BYTES // (4 * _score_stride(context_len))))
+def _rows_at_once(length: int, max_rows: int) -> int:
+    return max(1, min(max_rows, _SCRATCH_BYTES // (4 * _score_stride(length))))
 
 
-def _blocks(context: Context, rows: int) -> int:
-    """Return how many blocks share the positions of each of some rows."""
-    needed = -(-_score_stride(context.program.context_len) // (BLOCK_LEN * _WARPS))
+def _blocks(context: Context, length: int, rows: int) -> int:
+    """Return how many blocks share the keys of each of some rows."""
+    needed = -(-_score_stride(length) // (BLOCK_LEN * _WARPS))
     return max(1, min(needed, -(-_TURNS * context.runtime.num_processors // rows)))
