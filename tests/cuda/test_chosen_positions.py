@@ -23,6 +23,8 @@ CASES = {case.name: case for case in cases_for(describe(CARD))}
         "indexer/odd-f16-precision-f16",
         "indexer/even-f32-precision-f16",
         pytest.param("indexer/long-f16-precision-f16", marks=pytest.mark.exhaustive),
+        pytest.param("merge_attention/chosen-f16-precision-f16", marks=pytest.mark.exhaustive),
+        pytest.param("merge_attention/long-chosen-precision-f16", marks=pytest.mark.exhaustive),
     ],
 )
 def test_all_positions_give_the_bits_of_ordinary_attention(name: str) -> None:

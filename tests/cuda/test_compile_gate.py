@@ -49,7 +49,25 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
     + [
         {"LATENT": 1, "HEAD_DIM": 576, "VALUE_DIM": 512, "TILES": 1, "RATIO": 16, "CHOSEN": chosen}
         for chosen in (0, 1)
+    ]
+    + [
+        {
+            "LATENT": 1,
+            "HEAD_DIM": 512,
+            "VALUE_DIM": 512,
+            "TILES": 1,
+            "RATIO": 64,
+            "SUMS": 1,
+            "STRIDE": stride,
+            "CHOSEN": chosen,
+        }
+        for stride, chosen in ((1, 0), (4, 1), (128, 0))
+    ]
+    + [
+        {"LATENT": 1, "HEAD_DIM": 128, "VALUE_DIM": 128, "TILES": 4, "RATIO": 16, "SUMS": 1, "STRIDE": 4},
+        {"HEAD_DIM": 128, "TILES": 4, "SUMS": 1},
     ],
+    "compress": [{"FORMAT": index} for index in range(3)],
     "elementwise": [{"ACTIVATION": index} for index in range(len(ACTIVATIONS))],
     "embed": [
         {"FORMAT": index, "VECTOR": vector, "SCALED": scaled}
@@ -66,7 +84,12 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         {"LATENT": 1, "HEAD_DIM": size, "VALUE_DIM": size, "KV_DTYPE": dtype, "HEADS": heads}
         for size, heads in ((128, 64), (64, 32), (256, 16))
         for dtype in (0, 4)
+    ]
+    + [
+        {"LATENT": 1, "HEAD_DIM": 128, "VALUE_DIM": 128, "KV_DTYPE": dtype, "HEADS": 64, "STRIDE": 4}
+        for dtype in (0, 4)
     ],
+    "merge_attention": [{"VECTOR": vector} for vector in (4, 1)],
     "state_space": [{"KEY_DIM": size} for size in (128, 256, 7)],
     "router": [{"FORMAT": index, "VECTOR": vector} for index in range(3) for vector in (4, 1)],
     "encoder_attention": [{"HEAD_DIM": size} for size in (64, 32, 20)],
@@ -78,7 +101,14 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
     ],
     "store_kv": [{"HEAD_DIM": size, "KV_DTYPE": dtype} for size in (128, 64, 256, 512) for dtype in range(4)]
     + [{"LATENT": 1, "HEAD_DIM": 576, "VALUE_DIM": 512, "KV_DTYPE": dtype} for dtype in range(2)]
-    + [{"LATENT": 1, "HEAD_DIM": 128, "VALUE_DIM": 128, "KV_DTYPE": 4}],
+    + [{"LATENT": 1, "HEAD_DIM": 128, "VALUE_DIM": 128, "KV_DTYPE": 4}]
+    + [{"LATENT": 1, "HEAD_DIM": 512, "VALUE_DIM": 512, "STRIDE": stride} for stride in (4, 128)],
+    "streams": [
+        {"FORMAT": index, "VECTOR": vector, "STREAMS": streams}
+        for index in range(3)
+        for vector in (4, 1)
+        for streams in (4, 1, 8)
+    ],
 }
 """Definitions of sources whose modules have no function for that; others have default definitions."""
 

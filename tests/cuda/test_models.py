@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from llmd.api import SCALED_FORMATS, Device, DeviceInfo, Weight
@@ -24,7 +26,7 @@ from tests.cuda.simulated import CARD, NEEDS_COMPILER, open_device
 from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
 from tests.golden.expected import nmse, read_expected
 from tests.golden.gguf_layout import write_gguf
-from tests.golden.models.catalog import CASES, NOT_ON_CARDS, OTHERWISE_IN_GGUF, ROUNDED_ON_CARDS, tiny_model
+from tests.golden.models.catalog import CASES, OTHERWISE_IN_GGUF, ROUNDED_ON_CARDS, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.serving.cores import run, submit
 
@@ -33,7 +35,9 @@ pytestmark = NEEDS_COMPILER
 BOUND = MAX_NMSE["f16"]["f16"].program
 
 
-MODELS = [case for case in (*CASES, *ROUNDED_ON_CARDS) if case not in NOT_ON_CARDS]
+CHOOSING_OTHERWISE = ("deepseek-v4-odd",)
+"""Models in float32 whose rows use other experts, or see other vectors, if weights are rounded to float16."""
+MODELS = [case for case in (*CASES, *ROUNDED_ON_CARDS) if case.name not in CHOOSING_OTHERWISE]
 
 
 @pytest.mark.timeout(600)
@@ -43,6 +47,25 @@ def test_answers_are_those_of_transformers(
 ) -> None:
     """Logits are compared with those of the reference that rounds rows to float16."""
     check_answers(case, checkpoint(case), architectures)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", CHOOSING_OTHERWISE)
+def test_logits_are_those_of_the_reference_if_weights_need_no_rounding(
+    name: str, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
+) -> None:
+    """The weights are stored in float16, unlike those of which transformers' answers are known. Decoding says
+    what a prompt of the same tokens does, with the logits of the reference.
+    """
+    case = dataclasses.replace(tiny_model(name), name=f"{name}-f16", dtype="f16")
+    path = checkpoint(case)
+    with rounding(open_device(), case, path, architectures) as core:
+        tokens = greedy_tokens(core, case)
+        ids = np.array([*case.prompt, *tokens], np.int32)
+        logits = core.forward(ids)
+    assert logits[len(case.prompt) - 1 : -1].argmax(axis=1).tolist() == tokens
+    with rounding(ReferenceDevice(), case, path, architectures) as core:
+        assert nmse(logits, core.forward(ids)) <= BOUND
 
 
 @pytest.mark.parametrize("case", ROUNDED_ON_CARDS, ids=lambda case: case.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.golden.compressed_tensors import DEEPSEEK_V4
 from tests.golden.models import (
     compressed,
     fp8,
@@ -44,9 +43,6 @@ CASES: tuple[TinyModel, ...] = (
     *kimi.CASES,
 )
 
-NOT_ON_CARDS = tuple(case for case in (*CASES, *fp8.FP8_CASES) if case.config["model_type"] == DEEPSEEK_V4)
-"""Those that no graphics card runs yet."""
-
 ROUNDED_ON_CARDS = tuple(
     case for case in (*fp8.FP8_CASES, *nvfp4.NVFP4_CASES) if "index_topk" not in case.config
 )
@@ -63,9 +59,11 @@ OTHERWISE_IN_GGUF = (
     "nemotron-h-moe",
     "mamba2",
     "deepseek-v3",
+    "deepseek-v4-published",
 )
 """Models of which a GGUF file stores something in another form: rotated elements side by side, codes and
-scales in blocks, negative rates, tiled heads, or the matrices of latent keys and values apart."""
+scales in blocks, negative rates, tiled heads, the matrices of latent keys and values apart, or shorter
+integers."""
 
 
 def tiny_model(name: str) -> TinyModel:

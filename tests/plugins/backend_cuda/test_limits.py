@@ -17,6 +17,7 @@ from llmd.api import (
     Program,
     Rope,
     RopeTable,
+    StreamWeights,
     TensorRef,
 )
 from llmd.testing.plans import TinyModel
@@ -105,6 +106,18 @@ def test_keys_of_states_that_are_too_large_are_refused() -> None:
     for op in (gated_delta(1, 1, (257, 4), 2, layer=1), state_space(1, 1, (257, 4), 2, layer=1)):
         bench = Bench(op)
         assert refused(bench.one.program) == ["keys of states of 257 elements"]
+
+
+def test_too_many_streams_are_refused() -> None:
+    def refused_of(streams: int) -> list[str]:
+        width = streams * 4
+        refs = (TensorRef("fn", (streams, width)), TensorRef("base", (streams,)), TensorRef("scale", (1,)))
+        weights = StreamWeights(HIDDEN, "weights", *refs, streams, 1e-6, 1e-6, 0)
+        back = Linear("weights", (HIDDEN,), (TensorRef("back", (width, streams)),), (None,))
+        return refused(program_of(weights, back, width=width))
+
+    assert refused_of(8) == []
+    assert refused_of(9) == ["9 streams of a layer"]
 
 
 def test_too_many_experts_are_refused() -> None:

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from llmd.api import MemoryBudgetError, StageLimits
+from llmd.testing.compressed_cases import compressed_cases
 from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.kv_memory import KVMemory
 from llmd_backend_cuda.loaded import Loaded, PlacedWeights
 from llmd_backend_cuda.ops.embed import Table
+from llmd_backend_cuda.parts_memory import PartsMemory
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage_memory import StageMemory
 from llmd_backend_cuda.state_memory import StateMemory
@@ -37,6 +39,20 @@ def test_each_group_has_its_pool() -> None:
     full = pools[0]
     assert isinstance(full, KVMemory)
     assert full.kv_dtype == "int8"
+
+
+def test_what_vectors_are_made_of_has_a_pool_of_its_own() -> None:
+    case = next(case for case in compressed_cases() if case.name == "merge_attention/chosen-f16")
+    program = lowered(case.plan, case.first_part, case.last_part)
+    limits = StageLimits(max_rows=9, max_sequences=2, max_outputs=3)
+    shapes = attention_shapes(program)
+    memory = StageMemory(SimulatedCard(), program, dict.fromkeys(range(4), 3), limits, shapes)
+    assert [type(memory.pools[group]) for group in range(4)] == [PartsMemory, KVMemory, KVMemory, KVMemory]
+    found = memory.memories(8, {})
+    assert found.parts.keys() == {0}
+    assert found.parts[0].memory is memory.pools[0]
+    assert found.indexers.keys() == {3}
+    assert found.attention.keys() == {(1, 0), (2, 0)}
 
 
 def test_groups_of_other_stages_have_none() -> None:

@@ -20,13 +20,15 @@ from llmd.api import (
     WeightData,
     kv_block_bytes,
 )
-from llmd.builtin.architectures import deepseek_v32
+from llmd.builtin.architectures import deepseek_v4, deepseek_v32
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
 from llmd.models.plain_formats import to_float32
+from llmd.testing.compressed_cases import compressed_cases
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
+from llmd.testing.stream_cases import stream_cases
 from llmd_backend_cuda.weights import CudaWeights, load_weights, weight_uses
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, contents, load, lowered
 from tests.golden.models.catalog import tiny_model
@@ -36,6 +38,7 @@ pytestmark = NEEDS_COMPILER
 
 TINY = TinyModel(layers=2)
 MIXTURE = TinyModel(layers=3, hybrid=True, states="matrices", experts=5)
+COMPRESSED = deepseek_v4.plan(tiny_model("deepseek-v4").config, 512)
 PLANS: dict[str, tuple[ModelPlan, int, int | None]] = {
     "whole": (TINY.plan(), 0, None),
     "embedding": (TINY.plan(), 0, 1),
@@ -91,6 +94,20 @@ def test_factors_are_matrices_lookups_are_tables_and_the_rest_are_vectors() -> N
         "layers.1.norm2.bias": {"vector"},
         "layers.2.decay": {"vector"},
         "layers.0.down": {"matrix"},
+    }
+    found = {name: uses[program.weights.index(weight_of(program, name))] for name in expected}
+    assert found == expected
+
+
+def test_the_matrix_of_streams_is_a_table() -> None:
+    program = lowered(COMPRESSED)
+    uses = weight_uses(program)
+    expected: Mapping[str, set[str]] = {
+        "layers.1.hc_attn_fn": {"table"},
+        "layers.1.hc_attn_base": {"vector"},
+        "layers.1.hc_attn_scale": {"vector"},
+        "layers.1.attn.compressor.ape": {"vector"},
+        "layers.0.ffn.gate.tid2eid": {"table"},
     }
     found = {name: uses[program.weights.index(weight_of(program, name))] for name in expected}
     assert found == expected
@@ -280,10 +297,26 @@ def test_the_scores_of_indexers_are_announced(kv_dtype: KVDtype) -> None:
     check_announced(program, limits)
 
 
+@pytest.mark.parametrize("name", ["merge_attention/chosen-f16", "mix_streams/4-20"])
+def test_parts_of_vectors_and_products_of_streams_are_announced(name: str) -> None:
+    case = next(case for case in (*compressed_cases(), *stream_cases()) if case.name == name)
+    program = lowered(case.plan, case.first_part, case.last_part)
+    check_announced(program, StageLimits(max_rows=100, max_sequences=16, max_outputs=16, kv_dtype="f16"))
+
+
+@pytest.mark.parametrize(("kv_dtype", "size"), [("f32", 4), ("f16", 2)])
+def test_blocks_of_compressed_attention_have_parts_and_fewer_vectors(kv_dtype: KVDtype, size: int) -> None:
+    program = lowered(COMPRESSED)
+    loaded = load(SimulatedCard(), program)
+    parts, index = program.groups[1], program.groups[4]
+    assert loaded.kv_bytes(parts.id, kv_dtype) == len(parts.layers) * 16 * parts.head_dim * size
+    assert loaded.kv_bytes(index.id, kv_dtype) == len(index.layers) * 4 * 32 * size, "24 elements take 32"
+
+
 def check_announced(program: Program, limits: StageLimits) -> None:
     card = SimulatedCard()
     loaded = load(card, program)
-    before, blocks = card.used_bytes, {0: 3, 1: 5, 2: 2}
+    before, blocks = card.used_bytes, {group.id: 2 + group.id for group in program.groups}
     stage = loaded.stage(blocks, limits)
     pools = pool_bytes(loaded, program, blocks, limits.kv_dtype)
     taken = card.used_bytes - before - pools

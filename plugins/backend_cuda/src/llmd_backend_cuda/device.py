@@ -15,18 +15,22 @@ from llmd.api import (
 )
 from llmd.api.features import (
     ADAPTERS,
+    ATTENTION_SUMS,
     CHOSEN_POSITIONS,
     COLUMNS,
     DRAWS,
     EXPERT_CACHE,
+    GIVEN_EXPERTS,
     KERNELS,
     LATENT,
+    LIMITS,
     OWN_WEIGHTS,
     SHARED_KEYS,
     SINKS,
     SPANS,
     STATE,
     STREAMS,
+    STRIDES,
     TAPS,
 )
 from llmd.api.ops import FACTOR_OPS, OP_KINDS
@@ -68,6 +72,10 @@ def describe(card: CardProperties) -> DeviceInfo:
         features=(
             ADAPTERS,
             CHOSEN_POSITIONS,
+            STRIDES,
+            ATTENTION_SUMS,
+            GIVEN_EXPERTS,
+            LIMITS,
             DRAWS,
             STATE,
             LATENT,

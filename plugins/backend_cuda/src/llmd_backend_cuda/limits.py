@@ -17,6 +17,7 @@ from llmd.api import (
     Refusal,
     Rope,
     StateSpace,
+    StreamWeights,
     TokenShift,
 )
 from llmd_backend_cuda.kv_memory import MAX_HEAD_DIM
@@ -27,6 +28,7 @@ from llmd_backend_cuda.ops.indexer import MAX_INDEX_DIM, MAX_QUERY, query_elemen
 from llmd_backend_cuda.ops.norm import MAX_WIDTH
 from llmd_backend_cuda.ops.rope import MAX_PAIRS
 from llmd_backend_cuda.ops.state_rows import MAX_KEY_DIM
+from llmd_backend_cuda.ops.streams import MAX_STREAMS
 from llmd_backend_cuda.ops.time_mix import MAX_SHIFTS
 
 
@@ -59,6 +61,8 @@ def _of_op(op: Op, width: int) -> Iterator[Refusal]:
     if isinstance(op, Indexer):
         yield from _too_large("index keys", op.head_dim, MAX_INDEX_DIM)
         yield from _too_large("index queries", query_elements(op), MAX_QUERY)
+    if isinstance(op, StreamWeights):
+        yield from _too_many("streams", op.streams, MAX_STREAMS)
     if isinstance(op, Rope):
         yield from _too_large("rotations", 2 * len(op.table.inv_freq), 2 * MAX_PAIRS)
     if isinstance(op, Experts):

@@ -11,6 +11,8 @@ from llmd.api import (
     Adapt,
     Add,
     Attention,
+    CollapseStreams,
+    Compress,
     Embed,
     EmbedPosition,
     EmbedTokenType,
@@ -26,6 +28,8 @@ from llmd.api import (
     Instruction,
     Join,
     Linear,
+    MergeAttention,
+    MixStreams,
     Multiply,
     Norm,
     Recurrence,
@@ -33,6 +37,7 @@ from llmd.api import (
     Router,
     SlottedOp,
     StateSpace,
+    StreamWeights,
     TokenShift,
 )
 from llmd.api.adapter_items import without_adapters
@@ -41,6 +46,7 @@ from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.expert_memory import ExpertMemory
 from llmd_backend_cuda.ops.adapt import adapt_launches
 from llmd_backend_cuda.ops.attention import AttentionMemory, attention_launches, rotated_attention_launches
+from llmd_backend_cuda.ops.compress import PartsOfGroup, compress_launches
 from llmd_backend_cuda.ops.elementwise import (
     launch_activate,
     launch_add,
@@ -65,14 +71,20 @@ from llmd_backend_cuda.ops.linear import (
     rows_of,
     with_residual,
 )
+from llmd_backend_cuda.ops.merge_attention import launch_merge_attention
 from llmd_backend_cuda.ops.norm import launch_norm, launch_norm_add
 from llmd_backend_cuda.ops.recurrence import States, launch_recurrence
 from llmd_backend_cuda.ops.rope import launch_rope
 from llmd_backend_cuda.ops.router import router_launches
 from llmd_backend_cuda.ops.state_rows import StateRows
 from llmd_backend_cuda.ops.state_space import state_space_launches
+from llmd_backend_cuda.ops.streams import (
+    launch_collapse_streams,
+    launch_mix_streams,
+    stream_weights_launches,
+)
 from llmd_backend_cuda.ops.time_mix import generalized_delta_launches, launch_token_shift
-from llmd_backend_cuda.runtime import Launch
+from llmd_backend_cuda.runtime import Launch, Memory
 
 PATTERNS = (
     ("norm", "linear", "glu"),
@@ -97,12 +109,16 @@ _SINGLE_LAUNCHES: Mapping[str, Callable[[Context, SlottedOp, int], Launch]] = {
     Gate.kind: launch_gate,
     Multiply.kind: launch_multiply,
     Join.kind: launch_join,
+    MergeAttention.kind: launch_merge_attention,
+    CollapseStreams.kind: launch_collapse_streams,
+    MixStreams.kind: launch_mix_streams,
 }
 """Ops that are one launch and read nothing but slots and vectors."""
 
 _OTHERS = (
     Adapt,
     Attention,
+    Compress,
     Embed,
     EmbedPosition,
     EmbedTokenType,
@@ -116,6 +132,7 @@ _OTHERS = (
     Recurrence,
     Router,
     StateSpace,
+    StreamWeights,
     TokenShift,
 )
 COMPUTED = frozenset({*_SINGLE_LAUNCHES, *(op.kind for op in _OTHERS)})
@@ -133,8 +150,12 @@ class Memories(msgspec.Struct, frozen=True):
     """By KV group."""
     states: Mapping[int, States]
     """By KV group."""
+    parts: Mapping[int, PartsOfGroup]
+    """By KV group."""
     experts: ExpertMemory
     state_rows: StateRows
+    streams: Memory
+    """Products of `stream_bytes`."""
     adapters: AdapterStep | None = None
     """None: for steps in which no row has an adapter."""
 
@@ -254,13 +275,12 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
     match slotted.op:
         case Linear():
             yield from products_of(context, slotted, rows_of(context, slotted.inputs[0]))
-        case Attention() | Indexer():
+        case Attention() | Indexer() | Compress():
             yield from _with_keys(context, memories, slotted, rows)
         case Adapt():
             yield from adapt_launches(context, slotted, rows, memories.adapters)
-        case Router():
-            table = memories.tables[slotted.weights[0] or 0]
-            yield from router_launches(context, slotted, rows, table, memories.experts.products)
+        case Router() | StreamWeights() | Embed() | EmbedPosition() | EmbedTokenType():
+            yield from _with_table(context, memories, slotted, rows)
         case Experts():
             yield from experts_launches(context, slotted, rows, memories.experts)
         case HeadLinear():
@@ -273,12 +293,21 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
             | GeneralizedDelta(group=group)
         ):
             yield from _with_states(context, slotted, rows, memories.states[group], memories.state_rows)
-        case Embed() | EmbedPosition() | EmbedTokenType():
-            yield launch_embed(context, slotted, rows, memories.tables[slotted.weights[0] or 0])
         case Head():
             pass  # see head_products
         case op:
             yield _SINGLE_LAUNCHES[op.kind](context, slotted, rows)
+
+
+def _with_table(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> Iterator[Launch]:
+    table = memories.tables[slotted.weights[0] or 0]
+    match slotted.op:
+        case Router():
+            yield from router_launches(context, slotted, rows, table, memories.experts.products)
+        case StreamWeights():
+            yield from stream_weights_launches(context, slotted, rows, table, memories.streams)
+        case _:
+            yield launch_embed(context, slotted, rows, table)
 
 
 def _with_keys(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> Iterator[Launch]:
@@ -287,6 +316,8 @@ def _with_keys(context: Context, memories: Memories, slotted: SlottedOp, rows: i
             yield from attention_launches(context, slotted, rows, memories.attention[group, layer])
         case Indexer(group=group):
             yield from indexer_launches(context, slotted, rows, memories.indexers[group])
+        case Compress(group=group):
+            yield from compress_launches(context, slotted, rows, memories.parts[group])
 
 
 def _with_states(

@@ -16,11 +16,14 @@ from llmd_backend_cuda.expert_memory import ExpertMemory, ExpertSizes
 from llmd_backend_cuda.kv_memory import KVMemory
 from llmd_backend_cuda.loaded import PlacedWeights
 from llmd_backend_cuda.ops.attention import AttentionMemory, slotted_shape
+from llmd_backend_cuda.ops.compress import PartsOfGroup, part_groups
 from llmd_backend_cuda.ops.embed import Table
 from llmd_backend_cuda.ops.fastest import Fastest
 from llmd_backend_cuda.ops.indexer import IndexerMemory, allocate_scores, index_groups
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.ops.state_rows import StateRows, StateRowsSizes
+from llmd_backend_cuda.ops.streams import stream_bytes
+from llmd_backend_cuda.parts_memory import PartsMemory
 from llmd_backend_cuda.programs import Memories
 from llmd_backend_cuda.runtime import Memory, Runtime
 from llmd_backend_cuda.state_memory import StateMemory
@@ -52,6 +55,8 @@ class StageMemory:
         for group in program.groups:
             if group.layers and group.kind == "state":
                 self.pools[group.id] = StateMemory(runtime, group, blocks[group.id])
+            elif group.layers and group.id in part_groups(program):
+                self.pools[group.id] = PartsMemory(runtime, group, blocks[group.id], limits.kv_dtype)
             elif group.layers:
                 self.pools[group.id] = KVMemory(
                     runtime, group, blocks[group.id], limits.kv_dtype, is_index=group.id in indexed
@@ -62,6 +67,7 @@ class StageMemory:
         self._partials = runtime.allocate(partial_bytes(limits, runtime.num_processors))
         self._experts = ExpertMemory.allocate(runtime, ExpertSizes.of(program, limits))
         self._scores = allocate_scores(runtime, program, limits)
+        self._streams = runtime.allocate(stream_bytes(program, limits))
         self._state_rows = StateRows.allocate(runtime, StateRowsSizes.of(program, limits))
 
     def context(
@@ -93,7 +99,7 @@ class StageMemory:
 
         ``adapters`` is for steps in which rows have adapters; None: for others.
         """
-        attention, indexers, states = {}, {}, {}
+        attention, indexers, states, parts = {}, {}, {}, {}
         for slotted in self._program.ops:
             op = slotted.op
             if isinstance(op, Attention):
@@ -104,8 +110,11 @@ class StageMemory:
         for number, pool in self.pools.items():
             if isinstance(pool, StateMemory):
                 states[number] = pool.states(self.step.table(number))
+            elif isinstance(pool, PartsMemory):
+                parts[number] = PartsOfGroup(pool, self.step.table(number))
         step = None if adapters is None else AdapterStep(adapters, *self.step.adapters(bucket))
-        return Memories(tables, attention, indexers, states, self._experts, self._state_rows, step)
+        memories = (tables, attention, indexers, states, parts)
+        return Memories(*memories, self._experts, self._state_rows, self._streams, step)
 
     def _attention(self, bucket: int, slotted: SlottedOp, group: int) -> AttentionMemory:
         shape = slotted_shape(self._program, slotted)

@@ -15,6 +15,7 @@ from llmd.api import (
     Progress,
     Router,
     StageLimits,
+    StreamWeights,
     TensorSource,
     Weight,
     WeightData,
@@ -30,11 +31,14 @@ from llmd_backend_cuda.expert_memory import ExpertSizes
 from llmd_backend_cuda.kv_memory import block_bytes
 from llmd_backend_cuda.loaded import HostWeight, Item, Loaded, LoadedTable, PlacedWeights, Use
 from llmd_backend_cuda.matrices import load_matrix, load_stack
+from llmd_backend_cuda.ops.compress import part_groups
 from llmd_backend_cuda.ops.embed import TableFormat
 from llmd_backend_cuda.ops.indexer import index_groups, score_bytes
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.ops.state_rows import StateRowsSizes
+from llmd_backend_cuda.ops.streams import stream_bytes
 from llmd_backend_cuda.outputs import Outputs
+from llmd_backend_cuda.parts_memory import parts_bytes
 from llmd_backend_cuda.runtime import Memory, Runtime
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage import CudaStage
@@ -68,6 +72,8 @@ class CudaWeights:
         described = self._program.groups[group]
         if described.kind == "state":
             return slot_bytes(described)
+        if group in part_groups(self._program):
+            return parts_bytes(described, kv_dtype)
         return block_bytes(described, kv_dtype, is_index=group in index_groups(self._program))
 
     def step_bytes(self, limits: StageLimits) -> int:
@@ -83,6 +89,7 @@ class CudaWeights:
             + rounded_bytes(program, limits)
             + partial_bytes(limits, self._runtime.num_processors)
             + score_bytes(program, limits)
+            + stream_bytes(program, limits)
             + ExpertSizes.of(program, limits).num_bytes
             + AdapterMemory.num_bytes(program, limits)
             + StateRowsSizes.of(program, limits).num_bytes
@@ -188,7 +195,7 @@ def weight_uses(program: Program) -> dict[int, set[Use]]:
             elif (
                 isinstance(slotted.op, Adapt)
                 or slotted.op.kind in TABLE_OPS
-                or (isinstance(slotted.op, Router) and place == 0)
+                or (isinstance(slotted.op, Router | StreamWeights) and place == 0)
             ):
                 uses[index].add("table")
             else:

@@ -18,7 +18,8 @@ TableFormat = Literal["f32", "f16", "bf16"]
 
 FORMATS: dict[TableFormat, int] = {"f32": 0, "f16": 1, "bf16": 2}
 """The macro ``FORMAT`` of ``kernels/stored.cuh``."""
-_ITEM_BYTES: dict[TableFormat, int] = {"f32": 4, "f16": 2, "bf16": 2}
+ITEM_BYTES: dict[TableFormat, int] = {"f32": 4, "f16": 2, "bf16": 2}
+"""Bytes of an element."""
 _THREADS = 256
 
 
@@ -31,7 +32,7 @@ class Table(msgspec.Struct, frozen=True):
 
     def from_column(self, column: int) -> Table:
         """Return the table whose entries begin at a column of these."""
-        return Table(self.pointer + column * _ITEM_BYTES[self.format], self.format)
+        return Table(self.pointer + column * ITEM_BYTES[self.format], self.format)
 
 
 class EmbedArgs(ctypes.Structure):
@@ -80,4 +81,4 @@ def _index(context: Context, op: Embed | EmbedPosition | EmbedTokenType) -> int:
 
 def vector_of(width: int, table: Table) -> int:
     """Return how many elements are read at once: four if each row begins at a multiple of them."""
-    return 1 if width % 4 or table.pointer % (4 * _ITEM_BYTES[table.format]) else 4
+    return 1 if width % 4 or table.pointer % (4 * ITEM_BYTES[table.format]) else 4
