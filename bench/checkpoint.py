@@ -30,6 +30,7 @@ LOGIT_SPREAD = 4.0
 vocabulary.
 """
 NUM_VALUES = 1 << 16
+LAST_NORMS = ("model.norm.weight", "norm.weight")
 
 
 def to_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
@@ -136,7 +137,7 @@ def vector_value(shape: Shape, name: str, kind: WeightKind = TIMED) -> float:
     """
     if name.endswith(("A_log", "dt_bias")):
         return 0.0
-    gain = last_gain(shape, kind) if name == "model.norm.weight" else 1.0
+    gain = last_gain(shape, kind) if name in LAST_NORMS else 1.0
     adds_one = shape.family == "qwen3_5" and "linear_attn" not in name
     return gain - 1.0 if adds_one else gain
 

@@ -6,13 +6,16 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-Family = Literal["llama", "qwen3", "phi3", "qwen3_moe", "qwen3_5"]
+from bench.compressed import Compressed
+
+Family = Literal["llama", "qwen3", "phi3", "qwen3_moe", "qwen3_5", "deepseek_v4"]
 _CLASSES = {
     "llama": "LlamaForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
     "phi3": "Phi3ForCausalLM",
     "qwen3_moe": "Qwen3MoeForCausalLM",
     "qwen3_5": "Qwen3_5ForCausalLM",
+    "deepseek_v4": "DeepseekV4ForCausalLM",
 }
 _MODEL_TYPES = {"qwen3_5": "qwen3_5_text"}
 """Where it is not the family."""
@@ -57,7 +60,7 @@ class LinearAttention:
 @dataclass(frozen=True)
 class Shape:
     """A decoder. ``qwen3`` normalises queries and keys per head, and ``qwen3_moe`` also has a mixture;
-    ``phi3`` has fused projections; ``qwen3_5`` has linear attention.
+    ``phi3`` has fused projections; ``qwen3_5`` has linear and ``deepseek_v4`` compressed attention.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Shape:
     rotary: float = 1.0
     mixture: Mixture | None = None
     linear: LinearAttention | None = None
+    compressed: Compressed | None = None
 
     def with_layers(self, layers: int) -> Self:
         """Return the shape with another number of layers and its own name.
@@ -89,6 +93,8 @@ class Shape:
     @property
     def kv_token_bytes(self) -> int:
         """KV bytes of a token in float16."""
+        if self.compressed is not None:
+            return self.compressed.token_bytes(self.layers, self.head_dim)
         full = sum(not self.is_linear(layer) for layer in range(self.layers))
         return 2 * 2 * full * self.kv_heads * self.head_dim
 
@@ -116,7 +122,9 @@ class Shape:
         return self.linear is not None and (layer + 1) % self.linear.interval != 0
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the checkpoint tensors by Hugging Face name."""
+        """Return the shapes of the checkpoint tensors by the names that the family is published with."""
+        if self.compressed is not None:
+            return self._compressed_tensors(self.compressed)
         shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (self.vocab, self.hidden)}
         for layer in range(self.layers):
             shapes |= {f"model.layers.{layer}.{name}": dims for name, dims in self._layer(layer).items()}
@@ -124,6 +132,19 @@ class Shape:
         if not self.tied:
             shapes["lm_head.weight"] = (self.vocab, self.hidden)
         return shapes
+
+    def _compressed_tensors(self, kind: Compressed) -> dict[str, tuple[int, ...]]:
+        assert self.mixture is not None
+        shapes: dict[str, tuple[int, ...]] = {"embed.weight": (self.vocab, self.hidden)}
+        for layer, stride in enumerate(kind.strides(self.layers)):
+            inside = kind.layer(stride, self.hidden, self.heads, self.head_dim)
+            inside |= kind.feed_forward(self.hidden, self.mixture.experts, self.mixture.ffn)
+            shapes |= {f"layers.{layer}.{name}": dims for name, dims in inside.items()}
+        last: dict[str, tuple[int, ...]] = {
+            "norm.weight": (self.hidden,),
+            "head.weight": (self.vocab, self.hidden),
+        }
+        return shapes | kind.head(self.hidden) | last
 
     def _layer(self, layer: int) -> dict[str, tuple[int, ...]]:
         mixer = self._linear_attention() if self.is_linear(layer) else self._attention()
@@ -198,13 +219,15 @@ class Shape:
             "max_position_embeddings": self.context,
             **self._mixture_config(),
             **self._linear_config(),
+            **({} if self.compressed is None else self.compressed.config(self.layers)),
         }
 
     def _mixture_config(self) -> dict[str, object]:
         if self.mixture is None:
             return {}
+        count = "num_experts" if self.compressed is None else "n_routed_experts"
         return {
-            "num_experts": self.mixture.experts,
+            count: self.mixture.experts,
             "num_experts_per_tok": self.mixture.used,
             "moe_intermediate_size": self.mixture.ffn,
             "norm_topk_prob": True,
@@ -232,7 +255,7 @@ def _feed_forward(hidden: int, inner: int) -> dict[str, tuple[int, ...]]:
 
 
 def _is_matrix(name: str, dims: tuple[int, ...]) -> bool:
-    return len(dims) == 2 and ".layers." in name
+    return len(dims) == 2 and "layers." in name
 
 
 SHAPES = {
@@ -268,6 +291,20 @@ SHAPES = {
             rope_theta=1e7,
             rotary=0.25,
             linear=LinearAttention(4, 16, 32, 128),
+        ),
+        Shape(
+            "deepseek-v4-flash-of-64-experts",
+            4096,
+            43,
+            64,
+            1,
+            512,
+            2048,
+            129280,
+            tied=False,
+            family="deepseek_v4",
+            mixture=Mixture(64, 6, 2048),
+            compressed=Compressed(1024, 8, 1024, 64, 64, 128, 512),
         ),
         Shape("llama-8b", 4096, 32, 32, 8, 128, 14336, 128256, tied=False, context=8192, rope_theta=5e5),
         Shape("phi-4-mini", 3072, 32, 24, 8, 128, 8192, 200064, family="phi3", rotary=0.75),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from bench.checkpoint import write_checkpoint
 from bench.cpu_quality import opened
 from bench.shapes import SHAPES, Shape
+from llmd.api import KVGroup
 from tests.bench.families import FAMILIES
 
 
@@ -17,9 +19,15 @@ def test_llmd_reads_every_family(shape: Shape, tmp_path: Path) -> None:
     with opened(write_checkpoint(shape, tmp_path / shape.name)) as model:
         assert model.notices == ()
         groups = model.plan.groups
-    keys = sum(2 * 2 * len(group.layers) * group.kv_heads * group.head_dim for group in groups)
+    keys = math.ceil(sum(map(token_bytes, groups)))
     states = sum(len(group.layers) * group.state_bytes for group in groups)
     assert (keys, states) == (shape.kv_token_bytes, shape.state_bytes)
+
+
+def token_bytes(group: KVGroup) -> float:
+    """Return the bytes that a group keeps of a token in float16."""
+    elements = len(group.layers) * group.kv_heads * group.head_dim / group.stride
+    return 2 * elements if group.kind == "latent" else 4 * elements
 
 
 @pytest.mark.parametrize(
@@ -31,6 +39,7 @@ def test_llmd_reads_every_family(shape: Shape, tmp_path: Path) -> None:
         ("phi-4-mini", 3.84),
         ("qwen3-a3b", 3.04),
         ("qwen3.5-4b", 4.2),
+        ("deepseek-v4-flash-of-64-experts", 13.26),
     ],
 )
 def test_sizes_are_as_stated(name: str, billions: float) -> None:
