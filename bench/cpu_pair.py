@@ -31,6 +31,7 @@ from bench.cpu_sides import (
     busy_process,
     drop_cached,
     drop_packed,
+    kept_by_dense,
     open_llmd,
     open_peer,
     open_probe,
@@ -81,7 +82,8 @@ class Pair:
             scored = {name: scored_logits(side, texts) for name, side in logits.items()}
         starts = first | self._starts("again", builds, None, quiet)
         found = Comparison(None, rounds, peaks, self._reads, starts, quiet.tally)
-        return found, self._divergences(self._directory, texts, scored, self._shape.state_bytes)
+        room = Room.for_texts(TEXT_LEN, self._shape.kv_token_bytes, self._shape.state_bytes)
+        return found, self._divergences(self._directory, texts, scored, room)
 
     def alone(self, isa: str) -> Comparison:
         """Measure both sides with one instruction set, without long sequences."""
@@ -117,19 +119,18 @@ class Pair:
     def _guide(self) -> dict[str, Divergence]:
         """Measure the guide quantised to both formats, and unquantised in the peer's arithmetic."""
         guide, texts, threads = guide_directory(), guide_texts(), self._profile.threads
-        room = Room.for_texts(TEXT_LEN, guide)
+        room = Room.for_texts(TEXT_LEN, kept_by_dense(guide))
         with open_llmd(guide, asked_for(self._quant), self._cache, room, threads) as ours:
             scored = {f"llmd {self._quant}": scored_logits(ours, texts)}
         for kind in (self._kind, PLAIN):
             with open_peer(gguf_of(guide, kind), self._profile.builds[0], threads) as peer:
                 scored[f"llama.cpp {kind}"] = scored_logits(peer, texts)
-        return self._divergences(guide, texts, scored, 0)
+        return self._divergences(guide, texts, scored, room)
 
     def _divergences(
-        self, directory: Path, texts: Sequence[Text], scored: Mapping[str, Logits], state_bytes: int
+        self, directory: Path, texts: Sequence[Text], scored: Mapping[str, Logits], room: Room
     ) -> dict[str, Divergence]:
         """Return the divergences of logits from llmd's on the unquantised checkpoint."""
-        room = Room.for_texts(TEXT_LEN, directory, state_bytes)
         with open_llmd(directory, None, self._cache, room, self._profile.threads) as plain:
             wanted = scored_logits(plain, texts)
         return {name: compare(wanted, logits) for name, logits in scored.items()}

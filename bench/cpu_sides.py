@@ -72,11 +72,16 @@ class Room:
         return cls(longest, most, tokens, shape.kv_token_bytes, shape.state_bytes)
 
     @classmethod
-    def for_texts(cls, length: int, directory: Path, state_bytes: int = 0) -> Self:
-        """Return the room for one text at a time on the model in a directory."""
-        config = json.loads((directory / "config.json").read_text())
-        heads = config["num_hidden_layers"] * config["num_key_value_heads"]
-        return cls(length, 1, 2 * length, 2 * 2 * heads * config["head_dim"], state_bytes)
+    def for_texts(cls, length: int, token_bytes: int, state_bytes: int = 0) -> Self:
+        """Return the room for one text at a time."""
+        return cls(length, 1, 2 * length, token_bytes, state_bytes)
+
+
+def kept_by_dense(directory: Path) -> int:
+    """Return the KV bytes of a token in float16 of a dense model, from its configuration."""
+    config = json.loads((directory / "config.json").read_text())
+    heads = config["num_hidden_layers"] * config["num_key_value_heads"]
+    return 2 * 2 * int(heads * config["head_dim"])
 
 
 def open_llmd(

@@ -11,11 +11,11 @@ import pytest
 
 from bench.checkpoint import write_checkpoint
 from bench.cpu_profiles import QUICK
-from bench.cpu_sides import Room, busy_process, drop_cached, open_llmd, started
+from bench.cpu_sides import Room, busy_process, drop_cached, kept_by_dense, open_llmd, started
 from bench.servers import cpu_s, family
 from bench.shapes import Shape
 from bench.worker import Side
-from tests.bench.families import LLAMA, QWEN3_5, QWEN3_MOE
+from tests.bench.families import DEEPSEEK_V4, LLAMA, QWEN3_5, QWEN3_MOE
 
 SHAPE = LLAMA
 PROFILE = replace(QUICK, prompt=100, depths=(300,), batches=(1, 5), rounds=2, steps=3, threads=1)
@@ -31,7 +31,7 @@ def llmd(tmp_path: Path) -> Side:
     return opened(SHAPE, tmp_path)
 
 
-@pytest.mark.parametrize("shape", [LLAMA, QWEN3_MOE, QWEN3_5], ids=lambda shape: shape.family)
+@pytest.mark.parametrize("shape", [LLAMA, QWEN3_MOE, QWEN3_5, DEEPSEEK_V4], ids=lambda shape: shape.family)
 def test_the_room_is_enough_for_every_case(shape: Shape, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     with opened(shape, tmp_path) as llmd:
@@ -80,7 +80,11 @@ def test_a_format_that_is_not_computed_with_is_refused(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     directory = write_checkpoint(SHAPE, tmp_path / "model")
-    room = Room.for_texts(64, directory)
+    room = Room.for_texts(64, SHAPE.kv_token_bytes)
     with pytest.raises(RuntimeError, match="llmd ended with 1"):
         open_llmd(directory, "q8_0", tmp_path / "cache", room, 1)
     assert "q8_0" in capfd.readouterr().err
+
+
+def test_a_configuration_says_what_a_dense_model_keeps(tmp_path: Path) -> None:
+    assert kept_by_dense(write_checkpoint(SHAPE, tmp_path / "model")) == SHAPE.kv_token_bytes
