@@ -1,7 +1,8 @@
 """The ops of hyper-connections: residual connections of several streams in place of one.
 
-A row of hidden states has ``streams`` slices. A layer reads one mixture of them, and its output is added to
-each of them, mixed anew. All weights of these mixtures depend on the row.
+A row of hidden states has ``streams`` slices. A layer reads one mixture of them. The next slices are other
+mixtures of them, to each of which the output of the layer is added. All weights of these mixtures depend on
+the row.
 
 Source: Zhu et al. 2024, "Hyper-Connections"; Xie et al. 2026, "mHC: Manifold-Constrained Hyper-Connections".
 """
