@@ -90,6 +90,16 @@ def logits_or_error(
         return str(error)
 
 
+def assert_bug_is_found(
+    folder: Path, bug: tuple[str, str, str], plan: ModelPlan, blocks: Mapping[int, int], steps: Sequence[Step]
+) -> None:
+    """Assert that a plan's logits are wrong, or an error, with a bug: file, old text and new one."""
+    right = logits_or_error(SimulatedCard(), plan, blocks, steps)
+    assert isinstance(right, list)
+    found = logits_or_error(MutatedCard(folder / "kernels", *bug), plan, blocks, steps)
+    assert isinstance(found, str) or are_wrong(found, right)
+
+
 def are_wrong(found: list[Float32] | str, right: list[Float32]) -> bool:
     assert isinstance(found, list), found
     return any(not np.array_equal(mine, other) for mine, other in zip(found, right, strict=True))
@@ -321,10 +331,7 @@ def test_bugs_of_state_spaces(tmp_path: Path, bug: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("bug", RWKV_BUGS)
 def test_bugs_of_rwkv(tmp_path: Path, bug: str) -> None:
-    right = logits_or_error(SimulatedCard(), RWKV, {0: 2}, RWKV_STEPS)
-    assert isinstance(right, list)
-    found = logits_or_error(MutatedCard(tmp_path / "kernels", *RWKV_BUGS[bug]), RWKV, {0: 2}, RWKV_STEPS)
-    assert isinstance(found, str) or are_wrong(found, right)
+    assert_bug_is_found(tmp_path, RWKV_BUGS[bug], RWKV, {0: 2}, RWKV_STEPS)
 
 
 @pytest.mark.exhaustive
