@@ -118,7 +118,11 @@ class AttentionShape(msgspec.Struct, frozen=True):
         -1: a row sees none.
         """
         seen = positions if self.stride == 1 else (positions + 1) // self.stride - 1
-        return np.minimum(seen, self.top_k - 1, dtype=np.int32) if self.top_k else seen.astype(np.int32)
+        return (
+            np.minimum(seen, self.top_k - 1, dtype=np.int32)
+            if self.top_k
+            else seen.astype(np.int32, copy=False)
+        )
 
     def most_spans(self, context_len: int) -> int:
         """Return the most spans that the rows of a split sequence see."""
@@ -164,10 +168,11 @@ def plan_attention(
     ``out`` has `AttentionShape.plan_ints` elements. The plan has a header (items of split tiles, all items),
     then the items: those of split tiles, one for each span, then whole tiles, those with many spans first.
     """
-    places = np.maximum(shape.places_of(positions), 0)  # a row that sees nothing has the first span, too
+    seen = shape.places_of(positions)
+    places = np.maximum(seen, 0)  # a row that sees nothing has the first span, too
     is_split = _split_sequences(shape, num_places, row_offsets, places)
     tiles = _tiles(shape, is_split, row_offsets, places)
-    tiles[:, _POSITION] = (shape.places_of(positions) if shape.top_k else positions)[tiles[:, _ROW]]
+    tiles[:, _POSITION] = (seen if shape.top_k else positions)[tiles[:, _ROW]]
     in_split = is_split[tiles[:, _SEQUENCE]]
     whole, split = tiles[~in_split], tiles[in_split]
     spans = split[:, _NUM_SPANS]

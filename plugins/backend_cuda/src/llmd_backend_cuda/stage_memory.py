@@ -51,11 +51,11 @@ class StageMemory:
         self.step = StepMemory(runtime, program, limits, shapes)
         self.slots = [runtime.allocate(4 * limits.max_rows * width) for width in program.slot_widths]
         self.pools: dict[int, BlockPool] = {}
-        indexed = index_groups(program)
+        indexed, of_parts = index_groups(program), part_groups(program)
         for group in program.groups:
             if group.layers and group.kind == "state":
                 self.pools[group.id] = StateMemory(runtime, group, blocks[group.id])
-            elif group.layers and group.id in part_groups(program):
+            elif group.layers and group.id in of_parts:
                 self.pools[group.id] = PartsMemory(runtime, group, blocks[group.id], limits.kv_dtype)
             elif group.layers:
                 self.pools[group.id] = KVMemory(

@@ -41,7 +41,7 @@ BY_TOKEN, BY_SCORE = MIXTURE_TYPES = ("hash_moe", "moe")
 DEFAULT_ROTATED_SHARE = 64 / 512
 EXPERTS = "ffn.experts.*"
 SCORES: dict[str, Score] = {"sqrtsoftplus": "sqrt_softplus", "softmax": "softmax", "sigmoid": "sigmoid"}
-DEFAULTS = {"rms_norm_eps": 1e-6, "max_position_embeddings": 1 << 20}
+DEFAULTS = {"rms_norm_eps": 1e-6, "max_position_embeddings": 1 << 20, "swiglu_limit": 10.0}
 VISION = LeftOut("vision", ("vision.", "aligner.", "image_", "ffn.gate.bias_vl", "exp_probs_b_vl."))
 """Tensors of models that also see, among them the routing of tokens of images."""
 
@@ -71,7 +71,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         eps=eps,
         activation=read_activation(fields),
         scale=shape.head_dim**-0.5,
-        limit=fields.positive("swiglu_limit", 10.0),
+        limit=fields.positive("swiglu_limit"),
         pre_norms=("attn_norm", "ffn_norm"),
         modules=Modules("layers", "attn", "ffn"),
         streams=streams,
@@ -192,7 +192,7 @@ def _mixture(fields: ConfigFields, *, by_token: bool) -> Mixture:
         fields.choice("scoring_func", SCORES, "sqrtsoftplus"),
         normalized=fields.flag("norm_topk_prob", default=True),
         factor=fields.positive("routed_scaling_factor", 1.5),
-        limit=fields.positive("swiglu_limit", 10.0),
+        limit=fields.positive("swiglu_limit"),
         shared=SharedExpert(inner * fields.size("n_shared_experts", 1), (gate, up), down),
     )
 

@@ -15,11 +15,12 @@ def compress_rows(op: Compress, bias: Float64, kept: PagedKeys, positions: list[
     ``kept`` has the rows' ``x`` and ``gate`` already.
     """
     out = np.zeros((len(positions), op.dim), np.float32)
+    begin = max(0, positions[0] + 1 - op.span)
+    vectors = kept.read(begin)[0][:, 0]
     for row, position in enumerate(positions):
         if (position + 1) % op.stride == 0:
-            first = max(0, position + 1 - op.span)
-            vectors = kept.read(first)[0][: position + 1 - first, 0]
-            out[row] = _compressed(op, bias, vectors)
+            first, end = max(0, position + 1 - op.span), position + 1
+            out[row] = _compressed(op, bias, vectors[first - begin : end - begin])
     return out
 
 

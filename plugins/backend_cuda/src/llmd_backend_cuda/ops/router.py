@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import get_args
 
 from llmd.api import Program, SlottedOp, StageLimits
-from llmd.api.expert_ops import Router, Score
+from llmd.api.encoding import SCORES
+from llmd.api.expert_ops import Router
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.ops.embed import FORMATS, Table, vector_of
 from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory
 
-_SCORES = tuple(get_args(Score))
-"""Their indices are the numbers of ``enum Score`` of ``kernels/router.cu``."""
 _WARPS = 8
 _ROWS = 4
 """Experts and rows of a block of ``router_products``."""
@@ -65,7 +63,7 @@ def router_launches(
         width,
         experts,
         op.top_k,
-        _SCORES.index(op.score),
+        SCORES.index(op.score),
         op.normalized,
         op.groups,
         op.top_groups,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from llmd.api import Program, StageLimits
-from llmd.api.expert_ops import Router, Score
+from llmd.api.encoding import SCORES
+from llmd.api.expert_ops import Router
 from llmd.api.program import SlottedOp
 from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.context import NONE, Context, float_word, stride_of
@@ -11,9 +12,6 @@ from llmd_backend_vulkan.ops.linear import Target, products, tile_of
 
 MAX_EXPERTS = 1024
 """Most experts of a layer: what shaders keep in shared memory."""
-
-_SCORES: tuple[Score, ...] = ("softmax", "sigmoid", "sqrt_softplus")
-"""In the order of their numbers in the shader."""
 
 LOGITS = "router logits"
 """Float32 ``[max_rows][stride]`` in the scratch memory."""
@@ -31,7 +29,7 @@ def router(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
     multiply = products(context.work, matrix, context.vector(bias), target, tile, context.rows)
     (corrections, correction_at), (gain, gain_at) = context.vector(correction), context.vector(gains)
     options = (
-        _SCORES.index(op.score), op.normalized, op.group_score == "sum_of_two", correction is not None,
+        SCORES.index(op.score), op.normalized, op.group_score == "sum_of_two", correction is not None,
         gains is not None, op.given is not None,
     )  # fmt: skip
     constants = (
