@@ -29,11 +29,13 @@ class FailingCard(SimulatedCard):
         return self._failing is None
 
     def fail(self, status: int, call: str, after: int = 0) -> None:
-        """Let a call that queues something (``queue``) or waits (``wait``) fail, after some others."""
+        """Let a call that queues something (``queue``) or waits (``wait``) fail, after some others.
+        The former are counted from the first graph on: by then the model is loaded.
+        """
         self._failing = (status, call, after)
 
     def enqueue(self, call: Callable[[], None]) -> None:
-        if not self.capturing:
+        if self.num_graphs and not self.capturing:
             self.check("queue")
         super().enqueue(call)
 
