@@ -25,7 +25,7 @@ from tests.instruction_sets import TESTED
 
 RecordProperty = Callable[[str, object], None]
 
-pytestmark = pytest.mark.timeout(1200)  # recompiles the kernels once for each state of their sources
+pytestmark = pytest.mark.timeout(3600)  # recompiles the kernels once for each state of their sources
 
 CROSS = "aarch64-linux-gnu-g++"
 # Calls instead of inline checks: the unrolled kernels compile in half the time, and in 0.85 of that without

@@ -64,10 +64,14 @@ def fp8_tensors(
     rows, cols = values.shape
     shape = _scales_shape(config, rows, cols)
     words = random_words(seed, f"{name}{ENDS[0]}", shape[0] * shape[1]).reshape(shape)
-    if config.get("expert_dtype") == "fp4":  # all scales are powers of two then
+    if config["quantization_config"].get("scale_fmt") == "ue8m0":
         exponent = round(np.log2(typical))
         yield name, _codes(values / np.float32(2.0**exponent))
-        yield scale_name(name), powers_of_two(exponent, words)
+        powers = powers_of_two(exponent, words)
+        if config["model_type"] == DEEPSEEK_V4:
+            yield scale_name(name), powers
+        else:
+            yield name + ENDS[0], (powers.view(np.uint8).astype(np.uint32) << np.uint32(23)).view(np.float32)
         return
     factors = np.exp2((words % np.uint64(256)).astype(np.float32) / 128 - 1).astype(np.float32)
     yield name, _codes(values / typical)

@@ -7,7 +7,7 @@ import pytest
 
 from llmd.api.errors import UnsupportedModelError
 from llmd.models.quantization_config import check_quantization
-from tests.golden.models.fp8 import BLOCKS, OF_DEEPSEEK_V4, compressed
+from tests.golden.models.fp8 import BLOCKS, POWERS_OF_TWO, compressed
 
 FILE = Path("model/config.json")
 
@@ -33,8 +33,8 @@ def nvfp4_with(**fields: Any) -> dict[str, Any]:
         None,
         {"quant_method": "mxfp4"},
         BLOCKS,
-        OF_DEEPSEEK_V4,
-        OF_DEEPSEEK_V4 | {"expert_dtype": "fp4"},
+        POWERS_OF_TWO,
+        POWERS_OF_TWO | {"expert_dtype": "fp4"},
         {"quant_method": "fp8", "activation_scheme": "static", "weight_block_size": None},
         {"quant_method": "modelopt", "quant_algo": "FP8"},
         {"quant_method": "modelopt", "quant_algo": "NVFP4"},
@@ -66,10 +66,10 @@ def test_what_llmd_reads_passes(quantization: Any) -> None:
         ),
         (BLOCKS | {"scale_fmt": "ue4m3"}, "fp8 with scale_fmt ue4m3; llmd reads float, ue8m0"),
         (
-            OF_DEEPSEEK_V4 | {"weight_block_size": [32, 32]},
+            POWERS_OF_TWO | {"weight_block_size": [32, 32]},
             r"weight_block_size \[32, 32\]; llmd reads \[128, 128\]",
         ),
-        (OF_DEEPSEEK_V4 | {"expert_dtype": "int4"}, "fp8 with expert_dtype int4; llmd reads fp4, fp8"),
+        (POWERS_OF_TWO | {"expert_dtype": "int4"}, "fp8 with expert_dtype int4; llmd reads fp4, fp8"),
         (compressed("channel") | {"format": "pack-quantized"}, "format pack-quantized; llmd reads float-"),
         (compressed("channel") | {"transform_config": {"a": 1}}, "with transform_config"),
         (nvfp4_with(group_size=32), "with nvfp4-pack-quantized and weights .*'group_size': 32"),
@@ -101,7 +101,7 @@ def test_a_format_may_be_stated_for_each_group() -> None:
 
 @pytest.mark.parametrize("dtype", ["fp4", "fp8", None])
 def test_the_dtype_of_experts_may_stand_beside_the_quantisation(dtype: str | None) -> None:
-    check_quantization({"quantization_config": OF_DEEPSEEK_V4, "expert_dtype": dtype}, FILE)
+    check_quantization({"quantization_config": POWERS_OF_TWO, "expert_dtype": dtype}, FILE)
     check_quantization({"expert_dtype": "bf16"}, FILE)
     with pytest.raises(UnsupportedModelError, match="fp8 with expert_dtype nvfp4; llmd reads fp4, fp8"):
-        check_quantization({"quantization_config": OF_DEEPSEEK_V4, "expert_dtype": "nvfp4"}, FILE)
+        check_quantization({"quantization_config": POWERS_OF_TWO, "expert_dtype": "nvfp4"}, FILE)

@@ -25,7 +25,8 @@ BLOCKS: dict[str, Any] = {
     "activation_scheme": "dynamic",
     "weight_block_size": [128, 128],
 }
-OF_DEEPSEEK_V4: dict[str, Any] = BLOCKS | {"scale_fmt": "ue8m0"}
+POWERS_OF_TWO: dict[str, Any] = BLOCKS | {"scale_fmt": "ue8m0"}
+"""As DeepSeek-V3.1 and later: scales are powers of two, in DeepSeek-V4 of a type that has nothing else."""
 WITH_STATES: dict[str, Any] = BLOCKS | {
     "modules_to_not_convert": [
         "lm_head",
@@ -101,6 +102,7 @@ FP8_CASES = (
             quantization_config=BLOCKS,
         ),
         dtype="bf16",
+        seed=10,
     ),
     TinyModel(
         "fp8-rows",
@@ -121,9 +123,10 @@ FP8_CASES = (
             index_head_dim=26,
             index_topk=9,
             rope_scaling=LITE_ROPE,
-            quantization_config=BLOCKS,
+            quantization_config=POWERS_OF_TWO,
         ),
         dtype="bf16",
+        seed=7,
     ),
     TinyModel(
         "fp8-qwen3-5-moe",
@@ -206,10 +209,10 @@ FP8_CASES = (
             n_routed_experts=4,
             num_experts_per_tok=2,
             indexer_types=["full", "shared", "full", "shared"],
-            quantization_config=BLOCKS,
+            quantization_config=POWERS_OF_TWO,
         ),
         dtype="bf16",
-        seed=4,
+        seed=9,
     ),
     TinyModel(
         "fp8-deepseek-v4",
@@ -227,7 +230,7 @@ FP8_CASES = (
             n_routed_experts=4,
             num_experts_per_tok=2,
             expert_dtype="fp8",
-            quantization_config=OF_DEEPSEEK_V4,
+            quantization_config=BLOCKS,
         ),
         dtype="bf16",
         seed=5,
@@ -250,7 +253,7 @@ FP8_CASES = (
             n_routed_experts=8,
             num_experts_per_tok=2,
             expert_dtype="fp4",
-            quantization_config=OF_DEEPSEEK_V4,
+            quantization_config=POWERS_OF_TWO,
         ),
         dtype="bf16",
         seed=2,
