@@ -47,12 +47,12 @@ ON_PROCESSOR = Plan()
 ON_GPU = Plan(block=16384, steps=10600, warmup=300, decay=0.4, rate=3e-3, batch_tokens=32768, report=250)
 # From weights that are trained already, on text that they have not seen: as long as it takes to learn new
 # wordings, at a lower rate, since the other topics stay. The fourth stage had few conversations with
-# tools, the longest, and forgot some of them. Log and blocks are those of the eleventh stage; a further one
+# tools, the longest, and forgot some of them. Log and blocks are those of the twelfth stage; a further one
 # needs others.
 CONTINUED = Plan(
-    log="training-log-eleventh.csv",
-    checkpoint="eleventh.pt",
-    first_block=11_000_000,
+    log="training-log-twelfth.csv",
+    checkpoint="twelfth.pt",
+    first_block=12_000_000,
     steps=2000,
     warmup=60,
     decay=0.8,
