@@ -122,6 +122,7 @@ def test_each_expert_has_its_scale(tmp_path: Path) -> None:
             r"F8_E4M3 \[29, 3\], which do not fit the codes: \[30, 24\]",
         ),
         ({f"{NAME}_scale": OF_GROUPS}, "has U8"),
+        ({f"{NAME}_scale": np.zeros((), np.int8)}, r"F8_E4M3 \[\], which do not fit"),
         ({f"{NAME}_scale_2": np.ones(2, np.float32)}, r"F32 \[2\], which do not fit"),
     ],
 )

@@ -94,7 +94,8 @@ def _scales_of(
     scales = tensors.get(f"{module}{names.scales}")
     if scales is None:
         raise missing_scales(codes, f"{module}{names.scales}")
-    if scales.dtype != "F8_E4M3" or codes.shape != (*scales.shape[:-1], GROUP // 2 * scales.shape[-1]):
+    is_fp8 = scales.dtype == "F8_E4M3" and len(scales.shape) > 0
+    if not is_fp8 or codes.shape != (*scales.shape[:-1], GROUP // 2 * scales.shape[-1]):
         raise unfit_scales(scales, codes)
     return scales, whole
 
