@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 
+from llmd.server.dialects.openai.chat import EFFORTS
 from llmd.server.page.page_files import START, TYPES, page_files, suffix_of
 
 ADDRESSES_IN_TEXT = ("http://www.w3.org/2000/svg",)
@@ -72,6 +74,12 @@ def test_scripts_never_parse_html() -> None:
         r"|setHTML|\beval\b|new Function|srcdoc"
     )
     assert [name for name in page_files() if banned.search(source(name))] == []
+
+
+def test_every_effort_of_the_api_can_be_chosen() -> None:
+    listed = re.search(r"EFFORTS = (\[.*\]);", source("request.js"))
+    assert listed
+    assert json.loads(listed[1]) == ["", *EFFORTS]
 
 
 def test_no_file_names_another_host() -> None:

@@ -11,7 +11,7 @@ export const SAMPLING = [
   { name: "max_tokens", label: "Longest answer", min: 1, step: 1, hint: "in tokens; empty: as the window allows" },
   { name: "seed", label: "Seed", min: 0, step: 1, hint: "the same seed gives the same answer" },
 ];
-export const EFFORTS = ["", "none", "minimal", "low", "medium", "high"];
+export const EFFORTS = ["", "none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /** Returns the messages of a chat as the API takes them. */
 export function apiMessages(chat, draft = "") {
