@@ -46,14 +46,15 @@ DEVICE Group group_of_block(const Args& args) {
 #endif
 }
 
-// The matrix and the tile in it of an item.
+// The matrix and the tile in it of an item. Experts have one matrix, or a pair.
 struct Place {
     int matrix, tile;
 };
 
 DEVICE Place place_of(const Args& args, int item) {
     Place place = {0, item};
-    while (!PAIR && place.matrix + 1 < MATRICES && place.tile >= args.outputs[place.matrix].tiles) {
+    while (!PAIR && !EXPERTS && place.matrix + 1 < MATRICES &&
+           place.tile >= args.outputs[place.matrix].tiles) {
         place.tile -= args.outputs[place.matrix].tiles;
         ++place.matrix;
     }

@@ -314,7 +314,7 @@ def geometry_of(form: MatrixForm, *, is_pair: bool, int8: bool = False) -> Geome
     depth = 3 - int(form.minimum)
     if not is_pair:
         return Geometry(depth + 1 - several, 2, 3)
-    if form.bits == 3 and form.minimum and form.group == 128:
+    if form.bits == 3 and form.minimum and not form.scale_bits:
         return Geometry(depth - 1, 2, 2)
     return Geometry(depth, 1, 1) if several and form.group == 16 else Geometry(depth, 2, 2)
 
