@@ -4,7 +4,7 @@ import json
 import re
 from html.parser import HTMLParser
 
-from llmd.server.dialects.openai.chat import EFFORTS
+from llmd.server.dialects.openai.fields import EFFORTS
 from llmd.server.page.page_files import START, TYPES, page_files, suffix_of
 
 ADDRESSES_IN_TEXT = ("http://www.w3.org/2000/svg",)

@@ -18,6 +18,7 @@ from llmd.requests.sampling import MAX_TOKENS, read_sampling
 from llmd.server.dialects.openai.chat_calls import CallForms, with_functions
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
+    EFFORTS,
     MAX_PRIORITY,
     REFUSED,
     read_chat_logprobs,
@@ -38,7 +39,6 @@ from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 REASONING_FORMATS = ("auto", "deepseek", "none")
 _TEXT_ONLY = "answers are text only"
 REFUSED_IN_CHAT: Mapping[str, tuple[tuple[Any, ...], str]] = {

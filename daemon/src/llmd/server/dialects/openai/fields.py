@@ -15,6 +15,7 @@ from llmd.requests.sampling import MAX_TOKENS
 
 MAX_TOP_LOGPROBS = 20
 MAX_PRIORITY = 1 << 31
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "truncate_prompt_tokens": ((), "prompts are never cut"),

@@ -12,9 +12,8 @@ from llmd.chat.answers.thinking import thinking_variables
 from llmd.grammar.json_schema import schema_grammar
 from llmd.requests.fields import RequestFields
 from llmd.requests.sampling import MAX_TOKENS
-from llmd.server.dialects.openai.fields import MAX_TOP_LOGPROBS
+from llmd.server.dialects.openai.fields import EFFORTS, MAX_TOP_LOGPROBS
 
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 SUMMARIES = ("auto", "concise", "detailed")
 TRUNCATIONS = ("disabled", "auto")
 MAX_METADATA = 16
