@@ -71,7 +71,7 @@ def fp8_tensors(
         if config["model_type"] == DEEPSEEK_V4:
             yield scale_name(name), powers
         else:
-            yield name + ENDS[0], (powers.view(np.uint8).astype(np.uint32) << np.uint32(23)).view(np.float32)
+            yield name + ENDS[0], np.ldexp(np.float32(1), powers.view(np.uint8).astype(np.int32) - 127)
         return
     factors = np.exp2((words % np.uint64(256)).astype(np.float32) / 128 - 1).astype(np.float32)
     yield name, _codes(values / typical)
