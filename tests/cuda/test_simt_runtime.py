@@ -47,6 +47,17 @@ def test_more_threads_than_promised_are_found(bench: Bench) -> None:
     bench.run(body, None, np.zeros(4), threads=64)
 
 
+def test_a_kernel_may_have_the_name_of_a_function_of_the_c_library(bench: Bench) -> None:
+    filling = "KERNEL lfind(const Args args) { ((float*)args.out)[thread_index()] = 7; }"
+    memory = bench.runtime.allocate(32 * 4)
+    launch = bench.launch(kernel("", before=filling), None, memory)
+    named = bench.runtime.kernel(KernelSpec.of("test0", "lfind"))
+    bench.runtime.launch(Launch(named, launch.grid, launch.threads, launch.args))
+    result = np.zeros(32, np.float32)
+    bench.runtime.download(result, memory, 0)
+    assert result.tolist() == [7.0] * 32
+
+
 @pytest.mark.parametrize(
     "change", [{"threads": 33}, {"threads": 1056}, {"blocks": 0}, {"shared_bytes": 1 << 18}]
 )

@@ -34,6 +34,8 @@ OPTIONS = (
     "-w",
     "-fmax-errors=5",
 )
+LINKING = ("-shared", "-Wl,-Bsymbolic-functions")
+"""So that a kernel is called, not a function of the same name in another library: zlib has ``compress``."""
 CHECKS = ("-fsanitize=alignment,bounds,shift-exponent,signed-integer-overflow,integer-divide-by-zero",)
 _KERNEL = re.compile(
     r'extern "C" __attribute__\(\(noinline\)\) void\s+'
@@ -120,7 +122,8 @@ def _engine_path() -> Path:
 
 def _compile(name: str, text: str, options: list[str], libraries: list[str]) -> Path:
     """Return the library of a preprocessed text, compiled once for all processes."""
-    key = hashlib.sha256("\0".join([_version(), text, *options, *libraries]).encode()).hexdigest()[:24]
+    parts = [_version(), text, *options, *LINKING, *libraries]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     path = _folder() / f"{name}-{key}.so"
     if path.exists():
         path.touch()
@@ -130,7 +133,7 @@ def _compile(name: str, text: str, options: list[str], libraries: list[str]) -> 
         compiled = f"{made}.o"
         _run([*options, "-x", "c++-cpp-output", "-c", "-", "-o", compiled], text, name)
         # Without the options of the checks, which would add a library of the compiler.
-        _run(["-shared", compiled, *libraries, "-o", str(made)], "", name)
+        _run([*LINKING, compiled, *libraries, "-o", str(made)], "", name)
         made.replace(path)
     return path
 
